@@ -1,16 +1,16 @@
-//! Running cargo, and where the repository is.
+//! Running cargo, and finding the repository.
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The repository's root.
+/// Returns the repository's root.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// A cargo command in the repository's root.
+/// Creates a cargo command in the repository's root.
 pub fn command(args: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -18,7 +18,7 @@ pub fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Runs cargo with its output in sight; an error unless it ends well.
+/// Runs cargo with visible output; an error unless it succeeds.
 pub fn run(args: &[&str], env: &[(&str, &str)]) -> Result<()> {
     eprintln!("\n== cargo {}", args.join(" "));
     let status = command(args).envs(env.iter().copied()).status().context("cannot run cargo")?;

@@ -1,4 +1,4 @@
-//! The dependency rule: arrows point downwards only, and nothing above the I/O line reaches below it.
+//! The dependency rule: dependencies point downwards only, and no crate above the I/O line reaches below it.
 //!
 //! `bin/abi -> daemon/engine -> link/ipc -> sys` and `engine -> hca -> transport -> verbs -> wire`. Each crate
 //! has a height; a crate may depend only on lower ones. The pure crates may depend on each other and on a
@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 pub const PURE: &[&str] =
     &["weft-wire", "weft-verbs", "weft-transport", "weft-hca", "weft-mad", "weft-cm", "weft-fabric", "weft-sm"];
 
-/// Height of every crate. A new crate takes its line here, or the rule fails.
+/// Height of every crate. A new crate needs a line here, or the check fails.
 const HEIGHTS: &[(&str, u32)] = &[
-    // Values in, values out.
+    // Pure computation: values in, values out.
     ("weft-wire", 0),
     ("weft-verbs", 1),
     ("weft-transport", 2),
@@ -23,7 +23,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-cm", 3),
     ("weft-fabric", 3),
     ("weft-sm", 3),
-    // The system below the line, and what talks to it.
+    // Crates below the I/O line, and those that use them.
     ("weft-sys", 0),
     ("weft-ipc", 4),
     ("weft-link", 4),
@@ -36,13 +36,13 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-rdmacm", 7),
     ("weft-ibumad", 6),
     ("weft", 8),
-    // Judges: nobody depends on them but the chores.
+    // Tests and judges: only the chores depend on them.
     ("weft-sim", 9),
     ("weft-interop", 9),
     ("xtask", 10),
 ];
 
-/// Crates by others that the pure crates may use: they neither allocate threads nor touch the system.
+/// Third-party crates that the pure crates may use: they neither start threads nor touch the system.
 const PURE_EXTERNAL: &[&str] =
     &["bitflags", "crc32fast", "rustc-hash", "serde", "slab", "smallvec", "thiserror", "toml", "zerocopy"];
 
@@ -63,7 +63,7 @@ struct Dependency {
     kind: Option<String>,
 }
 
-/// Every breach of the rule in this workspace, in words.
+/// Returns every breach of the rule in this workspace, in words.
 pub fn breaches() -> Result<Vec<String>> {
     let out = crate::cargo::command(&["metadata", "--no-deps", "--format-version", "1"])
         .output()
@@ -84,12 +84,12 @@ fn judge(metadata: &Metadata) -> Vec<String> {
             continue;
         };
         let pure = PURE.contains(&name);
-        // What only tests use does not ship.
+        // Development dependencies do not ship.
         for dependency in package.dependencies.iter().filter(|d| d.kind.as_deref() != Some("dev")) {
             let below = dependency.name.as_str();
             match heights.get(below) {
                 Some(lower) if lower >= height => {
-                    breaches.push(format!("{name} depends on {below}, which does not stand below it"));
+                    breaches.push(format!("{name} depends on {below}, which is not below it"));
                 }
                 Some(_) if pure && !PURE.contains(&below) => {
                     breaches.push(format!("{name} is above the I/O line and depends on {below}"));

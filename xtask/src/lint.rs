@@ -1,9 +1,9 @@
-//! What a change must hold before its tests count: format, clippy, documentation, the dependency rule.
+//! Checks that must pass before a change's tests count: format, clippy, documentation, the dependency rule.
 
 use crate::cargo;
 use anyhow::{Result, bail};
 
-/// Runs all, quickest first.
+/// Runs all checks, quickest first.
 pub fn run() -> Result<()> {
     rules()?;
     cargo::run(&["fmt", "--all", "--check"], &[])?;
@@ -11,8 +11,16 @@ pub fn run() -> Result<()> {
     cargo::run(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-Dwarnings")])
 }
 
-/// The dependency rule and the purity of what stands above the I/O line.
+/// Checks the dependency rule and the purity of the crates above the I/O line.
 pub fn rules() -> Result<()> {
+    let openings = crate::words::breaches()?;
+    if !openings.is_empty() {
+        bail!("{} sentences must be rewritten:\n  {}", openings.len(), openings.join("\n  "));
+    }
+    let broken = crate::docs::broken_links()?;
+    if !broken.is_empty() {
+        bail!("{} links lead nowhere:\n  {}", broken.len(), broken.join("\n  "));
+    }
     let mut breaches = crate::layers::breaches()?;
     breaches.extend(crate::purity::breaches()?);
     if !breaches.is_empty() {

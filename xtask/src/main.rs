@@ -1,16 +1,20 @@
 //! The project's own chores: `cargo xtask test`, `ci`, `lint`, `bench`, `abi`, `vm`, `tidy`.
 //!
-//! Each chore is one file; what several need (running cargo, finding the repository) is in `cargo.rs`.
+//! Each chore is one file; shared helpers (running cargo, finding the repository) are in `cargo.rs`.
 
 mod bench;
 mod cargo;
+mod counts;
+mod docs;
 mod layers;
 mod lint;
 mod packages;
 mod purity;
 mod rings;
+mod sources;
 mod summary;
 mod vm;
+mod words;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -26,21 +30,25 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Install what the tests need (as root on Debian), build, and run every ring of tests.
+    /// Install the tests' dependencies (as root on Debian), build, and run every ring of tests.
     Test(rings::Options),
-    /// Everything that must hold before a change lands: lint, then test.
+    /// Run every check that must pass before a change lands: lint, then test.
     Ci(rings::Options),
-    /// Formatting, clippy with warnings denied, documentation, the dependency rule.
+    /// Check formatting, clippy with warnings denied, documentation, and the dependency rule.
     Lint,
-    /// The product beside its peers in the same run: memcpy, UCX, libfabric, TCP, bare UDP, Linux's rxe.
+    /// Measure the product beside its peers in the same run: memcpy, UCX, libfabric, TCP, bare UDP, Linux's rxe.
     Bench(bench::Options),
-    /// The shared libraries export what rdma-core's do, with the same versions.
+    /// Check that the shared libraries export the same symbols and versions as rdma-core's.
     Abi,
     /// Boot Debian's kernel with rdma_rxe in QEMU, and run a command or a shell in it.
     Vm(vm::Options),
+    /// Count sentences to rewrite, files in circles, and files that a change touches.
+    Counts,
+    /// Build the book (docs/) into target/book.
+    Docs,
     /// Format the sources.
     Tidy,
-    /// One of the peers of `bench` that are loops of our own.
+    /// Run one of `bench`'s own peers, which are bare loops.
     #[command(subcommand, hide = true)]
     BenchPeer(bench::peers::Own),
 }
@@ -67,6 +75,8 @@ fn run(chore: Chore) -> Result<()> {
             cargo::run(&["test", "-p", "weft-interop", "--test", "symbols"], &[profile])
         }
         Chore::Vm(options) => vm::run(&options),
+        Chore::Counts => counts::run(),
+        Chore::Docs => docs::build(),
         Chore::Tidy => cargo::run(&["fmt", "--all"], &[]),
         Chore::BenchPeer(own) => bench::peers::run(&own),
     }

@@ -1,14 +1,14 @@
-//! What the crates above the I/O line may not say: clocks, threads, sockets, files, hash maps with a random
-//! order; and what they must say: `#![forbid(unsafe_code)]`.
+//! Purity of the crates above the I/O line: the words that they must not contain (clocks, threads, sockets, files, hash
+//! maps with a random order), and the one that they must: `#![forbid(unsafe_code)]`.
 //!
-//! Clippy's disallowed methods see through imports and aliases; this reads the text, so that a breach is told
-//! in a second, before anything is compiled.
+//! Clippy's disallowed methods see through imports and aliases; this check reads the text, so that it reports a breach
+//! within a second, before compilation.
 
 use crate::layers::PURE;
 use anyhow::{Context, Result};
 use std::path::Path;
 
-/// Words that have no place in a pure crate, and why.
+/// Words forbidden in a pure crate, with the reason.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("std::time::Instant", "time is passed in"),
     ("std::time::SystemTime", "time is passed in"),
@@ -25,7 +25,7 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("unsafe {", "no unsafe"),
 ];
 
-/// Every breach in the pure crates, as `file:line: what`.
+/// Returns every breach in the pure crates, as `file:line: description`.
 pub fn breaches() -> Result<Vec<String>> {
     let mut breaches = Vec::new();
     for name in PURE {
@@ -53,7 +53,7 @@ fn walk(dir: &Path, breaches: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Lines of shipped code (tests stand last in a file) that say a forbidden word.
+/// Returns the lines of shipped code (tests come last in a file) that contain a forbidden word.
 fn judge(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
     let shipped = text.lines().take_while(|line| !line.trim_start().starts_with("#[cfg(test)]"));
     shipped.enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")).filter_map(|(number, line)| {

@@ -9,28 +9,28 @@ use std::process::Stdio;
 use std::time::Instant;
 use weft_interop::product;
 
-/// What to run.
+/// Options of a test run.
 #[derive(clap::Args)]
 pub struct Options {
-    /// A sample of every table instead of the whole.
+    /// Run a sample of every table instead of the whole.
     #[arg(long)]
     quick: bool,
-    /// Only tests whose name contains this text (in every ring).
+    /// Run only tests whose name contains this text (in every ring).
     #[arg(long)]
     filter: Option<String>,
-    /// Only this ring (rules, unit, build, sim, interop); may be repeated.
+    /// Run only this ring (rules, unit, build, sim, interop); may be repeated.
     #[arg(long)]
     ring: Vec<String>,
-    /// Rounds of the soak: hosts that lose addresses, links, routes, daemons and programs, and long messages with loss to
-    /// Linux's rxe. A round takes one to two seconds. [default: a sample]
+    /// Set the rounds of the soak: hosts that lose addresses, links, routes, daemons and programs, and long messages
+    /// with loss to Linux's rxe. A round takes one to two seconds. [default: a sample]
     #[arg(long, value_name = "ROUNDS")]
     soak: Option<u32>,
-    /// Go on after a ring has failed.
+    /// Continue after a ring has failed.
     #[arg(long)]
     keep_going: bool,
 }
 
-/// The rings in order: what takes seconds comes before what takes minutes.
+/// The rings in order: those that take seconds come before those that take minutes.
 const RINGS: &[(&str, &[&str])] = &[
     ("rules", &[]),
     ("unit", &["test", "--workspace", "--exclude", "weft-interop", "--exclude", "weft-sim"]),
@@ -39,11 +39,11 @@ const RINGS: &[(&str, &[&str])] = &[
     ("interop", &["test", "-p", "weft-interop", "--tests"]),
 ];
 
-/// Runs the rings; an error when anything failed.
+/// Runs the rings; an error if any test failed.
 pub fn run(options: &Options) -> Result<()> {
     if let Some(wrong) = options.ring.iter().find(|name| !RINGS.iter().any(|(ring, _)| ring == *name)) {
         let names: Vec<_> = RINGS.iter().map(|(name, _)| *name).collect();
-        bail!("no ring is called {wrong}; there are {}", names.join(", "));
+        bail!("unknown ring `{wrong}`; rings are {}", names.join(", "));
     }
     packages::install()?;
     let skips = scratch("skips")?;
@@ -69,13 +69,13 @@ pub fn run(options: &Options) -> Result<()> {
     summary.skipped = std::fs::read_to_string(&skips).unwrap_or_default().lines().map(str::to_owned).collect();
     print!("{summary}");
     if summary.failed() {
-        // The table has said it all.
+        // The table has reported everything.
         std::process::exit(1);
     }
     Ok(())
 }
 
-/// A file of this run below target/, emptied.
+/// Returns an empty file for this run under target/.
 fn scratch(name: &str) -> Result<PathBuf> {
     let dir = cargo::root().join("target/xtask");
     std::fs::create_dir_all(&dir)?;
@@ -97,13 +97,13 @@ fn from_result(name: &'static str, result: Result<()>) -> Ring {
     ring
 }
 
-/// Runs cargo's tests, shows their output as it comes, and counts.
+/// Runs cargo's tests, shows their output as it arrives, and counts.
 fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, report: &PathBuf) -> Result<Ring> {
     let mut args: Vec<&str> = args.to_vec();
     args.push("--no-fail-fast");
     args.extend(options.filter.as_deref());
     if name == "interop" {
-        // Programs that poll want a core each; labs take turns anyway.
+        // Polling programs need a core each; labs take turns anyway.
         args.extend(["--", "--test-threads", "1"]);
     }
     eprintln!("\n== cargo {}", args.join(" "));
@@ -119,7 +119,7 @@ fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, 
     let mut child = command.spawn().context("cannot run cargo")?;
     let mut ring = Ring::new(name);
     if let Some(out) = child.stdout.take() {
-        // Programs under test print what they like, bytes that are no text too.
+        // Programs under test print anything, including bytes that are not text.
         for line in BufReader::new(out).split(b'\n').map_while(std::io::Result::ok) {
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
@@ -128,7 +128,7 @@ fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, 
     }
     let status = child.wait()?;
     if !status.success() && ring.failed == 0 {
-        // It did not compile, or a test program crashed before it could count.
+        // Compilation failed, or a test program crashed before it could count.
         ring.failed = 1;
         ring.failures.push(format!("{name}: cargo {} failed without a result", args.join(" ")));
     }

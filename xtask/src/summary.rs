@@ -1,9 +1,9 @@
-//! What the rings counted, and the table that tells it.
+//! Results of the rings, and the table that reports them.
 
 use std::fmt;
 use std::time::Duration;
 
-/// So many lines of what a failed test said are said again at the end, where they are found without a search.
+/// Maximum number of a failed test's output lines that are repeated at the end, where they are easy to find.
 const SAID_MAX: usize = 60;
 
 /// One ring's counts.
@@ -13,11 +13,11 @@ pub struct Ring {
     pub passed: usize,
     pub failed: usize,
     pub ignored: usize,
-    /// Names of what failed.
+    /// Names of failed tests.
     pub failures: Vec<String>,
-    /// What each of them said: its name, and its lines without the stack.
+    /// Output of each failed test: its name, and its lines without the stack.
     said: Vec<(String, Vec<String>)>,
-    /// Whether the harness is telling what a failed test said.
+    /// Whether the harness is printing a failed test's output.
     telling: bool,
     pub took: Duration,
     run: bool,
@@ -27,17 +27,17 @@ pub struct Ring {
 #[derive(Debug, Default)]
 pub struct Summary {
     pub rings: Vec<Ring>,
-    /// Skips that tests noted themselves; each of those tests also counts as passed by Rust's harness.
+    /// Skips that tests noted themselves; Rust's harness also counts each of those tests as passed.
     pub skipped: Vec<String>,
 }
 
 impl Ring {
-    /// A ring that runs.
+    /// Creates the counts of a ring that runs.
     pub fn new(name: &'static str) -> Ring {
         Ring { name, run: true, ..Ring::default() }
     }
 
-    /// A ring left out because an earlier one failed.
+    /// Creates the counts of a ring left out because an earlier one failed.
     pub fn not_run(name: &'static str) -> Ring {
         Ring { name, ..Ring::default() }
     }
@@ -83,14 +83,14 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, lines) in self.rings.iter().flat_map(|ring| &ring.said) {
             writeln!(f, "\n---- {name}")?;
-            // A table's last lines tell its failures; what ran before them is above.
+            // A table's last lines contain its failures; the earlier output is above.
             for line in lines.iter().skip(lines.len().saturating_sub(SAID_MAX)) {
                 writeln!(f, "{line}")?;
             }
         }
         writeln!(f, "\n{:<10} {:>8} {:>8} {:>8} {:>10}", "ring", "passed", "failed", "skipped", "time")?;
         for ring in &self.rings {
-            // A skip noted by a test belongs to interop: only its tests need programs of others.
+            // A skip noted by a test belongs to interop: only its tests need third-party programs.
             let noted = if ring.name == "interop" { self.skipped.len() } else { 0 };
             if ring.run {
                 let (passed, skipped) = (ring.passed.saturating_sub(noted), ring.ignored + noted);

@@ -1,4 +1,4 @@
-//! Agents: what a program registers on a port to send requests of a class, and to get what others send.
+//! Agents: a program registers one on a port to send requests of a class, and to receive requests from others.
 
 use libc::{EINVAL, ENOTTY, EPERM, c_int, c_long, c_ulong};
 use weft_abi_types::{UMAD_USER_RMPP, umad_reg_attr};
@@ -51,7 +51,7 @@ struct Request2 {
 
 const _: () = assert!(size_of::<Request>() == 28 && size_of::<Request2>() == 40);
 
-/// Subnet management goes over queue pair 0, everything else over 1.
+/// Returns the queue pair of a class: 0 for subnet management, 1 for all others.
 fn qpn(class: u8) -> u8 {
     u8::from(!matches!(class, CLASS_SUBN_LID | CLASS_SUBN_DIRECTED))
 }
@@ -66,7 +66,7 @@ impl Request {
         if let Some(opened) = virtual_host::opened(fd) {
             return self.register_with(&opened);
         }
-        // SAFETY: the ioctl reads and writes as many bytes as the structure has.
+        // SAFETY: the ioctl reads and writes exactly the size of the structure.
         match unsafe { libc::ioctl(fd, REGISTER_AGENT, &raw mut *self) } {
             0 => Ok(self.id),
             _ => Err(errno()),
@@ -87,7 +87,7 @@ impl Request {
     }
 }
 
-/// The methods of a mask, which is an array of longs.
+/// Converts a method mask, which is an array of longs.
 fn mask(words: [u32; 4]) -> u128 {
     let [a, b, c, d] = words;
     let in_order = if cfg!(target_endian = "little") { [a, b, c, d] } else { [b, a, d, c] };
@@ -123,7 +123,7 @@ impl Request2 {
         })
     }
 
-    /// The same for kernels that know no flags.
+    /// Returns the same request for kernels without flags.
     fn without_flags(&self) -> Request {
         let word = |n: usize| (self.method_mask[n / 2] >> (32 * (n % 2))) as u32;
         let words = [word(0), word(1), word(2), word(3)];
@@ -140,7 +140,7 @@ impl Request2 {
     }
 }
 
-/// Registers an agent and answers its number, or -EPERM whatever the reason.
+/// Registers an agent and returns its number, or -EPERM on any error.
 unsafe fn register(
     fd: c_int,
     class: u8,
@@ -175,7 +175,7 @@ unsafe fn register(
     }
 }
 
-/// Registers an agent for a class. Methods in the mask (128 bits) come to it unasked.
+/// Registers an agent for a class. It receives unsolicited MADs of the methods in the mask (128 bits).
 pub unsafe extern "C" fn umad_register(
     port_id: c_int,
     mgmt_class: c_int,
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn umad_register(
     unsafe { register(port_id, mgmt_class as u8, mgmt_version as u8, rmpp_version, oui, method_mask) }
 }
 
-/// Registers an agent for a vendor's class that carries an OUI.
+/// Registers an agent for a vendor class with OUI.
 pub unsafe extern "C" fn umad_register_oui(
     port_id: c_int,
     mgmt_class: c_int,
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn umad_register_oui(
     unsafe { register(port_id, class, 1, rmpp_version, oui.cast::<[u8; 3]>().read(), method_mask) }
 }
 
-/// Registers an agent with flags; returns an errno value, and the flags that the kernel would take.
+/// Registers an agent with flags; returns an errno value, and the flags that the kernel supports.
 pub unsafe extern "C" fn umad_register2(port_fd: c_int, attr: *mut umad_reg_attr, agent_id: *mut u32) -> c_int {
     // SAFETY: the caller passes null or a structure, and null or a place for the number.
     let (Some(attr), Some(agent_id)) = (unsafe { attr.as_mut() }, unsafe { agent_id.as_mut() }) else {
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn umad_register2(port_fd: c_int, attr: *mut umad_reg_attr
     };
     let mut result = request.register(port_fd);
     if let Err(ENOTTY | EINVAL) = result {
-        // An old kernel knows no flags, and a new one leaves in `flags` those that it knows.
+        // An old kernel knows no flags, and a new one leaves its known flags in `flags`.
         if attr.flags == 0 {
             result = request.without_flags().register(port_fd);
         }
@@ -250,7 +250,7 @@ pub unsafe extern "C" fn umad_register2(port_fd: c_int, attr: *mut umad_reg_attr
     }
 }
 
-/// Takes an agent off a port.
+/// Unregisters an agent.
 pub extern "C" fn umad_unregister(port_id: c_int, agent_id: c_int) -> c_int {
     trace!("umad_unregister", "fd {port_id} unregistering agent {agent_id}");
     if let Some(opened) = virtual_host::opened(port_id) {

@@ -1,25 +1,25 @@
-//! The buffer that carries a MAD: `struct ib_user_mad`, with the address it goes to or came from, then the MAD.
+//! The buffer that carries a MAD: `struct ib_user_mad` with the destination or source address, then the MAD.
 
 use libc::{c_int, c_void};
 use weft_abi_types::{ib_mad_addr, ib_user_mad};
 
-/// The size of the head.
+/// Returns the size of the header.
 pub extern "C" fn umad_size() -> usize {
     size_of::<ib_user_mad>()
 }
 
-/// The MAD in the buffer.
+/// Returns the MAD in the buffer.
 pub extern "C" fn umad_get_mad(umad: *mut c_void) -> *mut c_void {
     umad.wrapping_byte_add(size_of::<ib_user_mad>())
 }
 
-/// The address in the buffer.
+/// Returns the address in the buffer.
 pub unsafe extern "C" fn umad_get_mad_addr(umad: *mut c_void) -> *mut ib_mad_addr {
     // SAFETY: the caller passes a umad buffer; only the address of a field of it is taken.
     unsafe { &raw mut (*umad.cast::<ib_user_mad>()).addr }
 }
 
-/// How the transaction ended: 0, or an errno value.
+/// Returns the result of the transaction: 0, or an errno value.
 pub unsafe extern "C" fn umad_status(umad: *mut c_void) -> c_int {
     // SAFETY: the caller passes a umad buffer.
     unsafe { (*umad.cast::<ib_user_mad>()).status as c_int }
@@ -59,14 +59,14 @@ pub unsafe extern "C" fn umad_set_grh(umad: *mut c_void, mad_addr: *mut c_void) 
     0
 }
 
-/// Sets the row of the P_Key table.
+/// Sets the P_Key index.
 pub unsafe extern "C" fn umad_set_pkey(umad: *mut c_void, pkey_index: c_int) -> c_int {
     // SAFETY: the caller passes a umad buffer.
     unsafe { (*umad.cast::<ib_user_mad>()).addr.pkey_index = pkey_index as u16 };
     0
 }
 
-/// The row of the P_Key table.
+/// Returns the P_Key index.
 pub unsafe extern "C" fn umad_get_pkey(umad: *mut c_void) -> c_int {
     // SAFETY: the caller passes a umad buffer.
     unsafe { c_int::from((*umad.cast::<ib_user_mad>()).addr.pkey_index) }

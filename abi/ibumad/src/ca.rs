@@ -1,4 +1,4 @@
-//! Adapters: their names, what they are, the GUIDs of their ports.
+//! Adapters: their names, their properties, the GUIDs of their ports.
 
 use libc::{ENODEV, ENOMEM, c_char, c_int};
 use weft_abi_types::{UMAD_CA_NAME_LEN, be64, umad_ca};
@@ -7,19 +7,19 @@ use crate::debug::trace;
 use crate::source::{self, Ca};
 use crate::{port, resolve, text};
 
-/// Nothing to set up.
+/// Does nothing: there is nothing to set up.
 pub extern "C" fn umad_init() -> c_int {
     trace!("umad_init", "umad_init");
     0
 }
 
-/// Nothing to take down.
+/// Does nothing: there is nothing to tear down.
 pub extern "C" fn umad_done() -> c_int {
     trace!("umad_done", "umad_done");
     0
 }
 
-/// Writes the names of at most `max` adapters, sorted, and answers how many.
+/// Writes the names of at most `max` adapters, sorted, and returns their number.
 pub unsafe extern "C" fn umad_get_cas_names(cas: *mut [c_char; UMAD_CA_NAME_LEN], max: c_int) -> c_int {
     trace!("umad_get_cas_names", "max {max}");
     let mut names = source::ca_names().unwrap_or_default();
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn umad_get_cas_names(cas: *mut [c_char; UMAD_CA_NAME_LEN]
     names.len().min(max) as c_int
 }
 
-/// Writes the GUIDs of ports 0, 1, ... and answers how many; 0 stands for a port that is not there.
+/// Writes the GUIDs of ports 0, 1, ... and returns their number; 0 stands for a missing port.
 pub unsafe extern "C" fn umad_get_ca_portguids(ca_name: *const c_char, guids: *mut be64, max: c_int) -> c_int {
     // SAFETY: the caller passes null or a C string.
     let name = unsafe { text::name(ca_name) };
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn umad_get_ca_portguids(ca_name: *const c_char, guids: *m
     count
 }
 
-/// Describes an adapter and its ports; null means the one with the best port. `umad_release_ca` frees what it holds.
+/// Describes an adapter and its ports; null means the one with the best port. `umad_release_ca` frees the result.
 pub unsafe extern "C" fn umad_get_ca(ca_name: *const c_char, ca: *mut umad_ca) -> c_int {
     // SAFETY: the caller passes null or a C string.
     let name = unsafe { text::name(ca_name) };
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn umad_get_ca(ca_name: *const c_char, ca: *mut umad_ca) -
         Ok(found) => found,
         Err(errno) => return -errno,
     };
-    // SAFETY: the caller passes a place for the answer, whatever is there now.
+    // SAFETY: the caller passes a place for the answer, whose old content is ignored.
     match unsafe { fill(ca, &found) } {
         Ok(()) => 0,
         Err(errno) => -errno,
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn umad_get_ca(ca_name: *const c_char, ca: *mut umad_ca) -
 }
 
 unsafe fn fill(to: *mut umad_ca, from: &Ca) -> Result<(), c_int> {
-    // SAFETY: the caller passes a place for the structure, which is all integers and pointers.
+    // SAFETY: the caller passes a place for the structure, which consists of integers and pointers.
     let ca = unsafe {
         to.write_bytes(0, 1);
         &mut *to
@@ -99,7 +99,7 @@ unsafe fn fill(to: *mut umad_ca, from: &Ca) -> Result<(), c_int> {
 
 fn release(ca: &mut umad_ca) {
     for port in &mut ca.ports {
-        // SAFETY: null, or from `port::allocate`; it is forgotten at once.
+        // SAFETY: null, or from `port::allocate`; no pointer to it is used again.
         unsafe { port::free(*port) };
         *port = std::ptr::null_mut();
     }
@@ -107,7 +107,7 @@ fn release(ca: &mut umad_ca) {
 
 /// Frees what `umad_get_ca` allocated.
 pub unsafe extern "C" fn umad_release_ca(ca: *mut umad_ca) -> c_int {
-    // SAFETY: the caller passes null or what `umad_get_ca` filled.
+    // SAFETY: the caller passes null or a structure from `umad_get_ca`.
     match unsafe { ca.as_mut() } {
         None => -ENODEV,
         Some(ca) => {

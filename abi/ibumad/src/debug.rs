@@ -1,5 +1,5 @@
-//! What is printed for people: the address and head of a buffer on demand, and the steps of each call once
-//! `umad_debug` has raised the level.
+//! Debug output: the address and header of a buffer on demand, and the steps of each call once `umad_debug` has raised
+//! the level.
 
 use libc::{c_int, c_void};
 use std::fmt::Write as _;
@@ -8,22 +8,22 @@ use weft_abi_types::{ib_mad_addr, ib_user_mad};
 
 static LEVEL: AtomicI32 = AtomicI32::new(0);
 
-/// Whether steps are printed: 1 for calls, 2 for the heads of buffers sent too.
+/// Returns the debug level: 1 prints calls, 2 also the headers of sent buffers.
 pub(crate) fn level() -> c_int {
     LEVEL.load(Ordering::Relaxed)
 }
 
-/// Prints a line in the form that the management tools use.
+/// Prints a line in the format of the management tools.
 pub(crate) fn warn(function: &str, text: &str) {
     write_to(&mut std::io::stderr(), function, text);
 }
 
-/// A line that nobody can read is no reason to end the program, as `eprintln!` would.
+/// Writes a line and ignores errors: a closed output must not end the program, as `eprintln!` would.
 fn write_to(out: &mut impl std::io::Write, function: &str, text: &str) {
     let _ = out.write_all(format!("ibwarn: [{}] {function}: {text}\n", std::process::id()).as_bytes());
 }
 
-/// Prints a step of a call, if the level asks for it.
+/// Prints a step of a call, if the level allows it.
 macro_rules! trace {
     ($function:literal, $($text:tt)*) => {
         if $crate::debug::level() > 0 {
@@ -33,7 +33,7 @@ macro_rules! trace {
 }
 pub(crate) use trace;
 
-/// Sets the level unless it is negative, and tells it.
+/// Sets the level unless it is negative, and returns it.
 pub extern "C" fn umad_debug(level: c_int) -> c_int {
     if level >= 0 {
         LEVEL.store(level, Ordering::Relaxed);
@@ -71,7 +71,7 @@ fn address(addr: &ib_mad_addr) -> String {
     text
 }
 
-/// Prints the head of a buffer, and the address in it.
+/// Prints the header of a buffer, and the address in it.
 pub unsafe extern "C" fn umad_dump(umad: *mut c_void) {
     // SAFETY: the caller passes null or a umad buffer.
     if let Some(head) = unsafe { umad.cast::<ib_user_mad>().as_ref() } {

@@ -5,14 +5,15 @@ use std::ffi::{CStr, CString};
 
 use crate::errors::errno;
 
-/// No file that is read here is longer; what is beyond is left out.
+/// Maximum length of a file that is read here; the rest is ignored.
 const FILE_BYTES_MAX: usize = 256;
 
-/// The text of a file up to its last newline.
+/// Returns the text of a file up to its last newline.
 pub(crate) fn text(path: &str) -> Result<Vec<u8>, c_int> {
     let path = CString::new(path).map_err(|_| ENOENT)?;
     let mut buffer = [0u8; FILE_BYTES_MAX];
-    // SAFETY: the path is a C string; the descriptor is closed below and nowhere else; the buffer is as long as it says.
+    // SAFETY: the path is a C string; the descriptor is closed below and nowhere else; the buffer has the stated
+    // length.
     let length = unsafe {
         let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if fd < 0 {
@@ -28,7 +29,8 @@ pub(crate) fn text(path: &str) -> Result<Vec<u8>, c_int> {
     Ok(text[..end].to_vec())
 }
 
-/// The number that a file begins with: hexadecimal behind `0x`, octal behind `0`, else decimal; 0 if there is none.
+/// Returns the number at the start of a file: hexadecimal after `0x`, octal after `0`, else decimal; 0 if there is
+/// none.
 pub(crate) fn number(path: &str) -> Result<u32, c_int> {
     Ok(leading_number(&text(path)?))
 }
@@ -44,7 +46,7 @@ fn leading_number(text: &[u8]) -> u32 {
     values.fold(0u32, |sum, digit| sum.wrapping_mul(radix).wrapping_add(digit))
 }
 
-/// Hexadecimal groups of 16 bits with colons between them, as GUIDs (4) and GIDs (8) are written.
+/// Returns hexadecimal groups of 16 bits separated by colons, the format of GUIDs (4) and GIDs (8).
 pub(crate) fn groups<const N: usize>(path: &str) -> Result<[u16; N], c_int> {
     parse_groups(&text(path)?).ok_or(EINVAL)
 }
@@ -59,17 +61,17 @@ fn parse_groups<const N: usize>(text: &[u8]) -> Option<[u16; N]> {
     Some(groups)
 }
 
-/// A GUID.
+/// Returns a GUID.
 pub(crate) fn guid(path: &str) -> Result<u64, c_int> {
     Ok(join(&groups::<4>(path)?))
 }
 
-/// The number that groups make together.
+/// Joins groups into one number.
 pub(crate) fn join(groups: &[u16]) -> u64 {
     groups.iter().fold(0, |sum, group| sum << 16 | u64::from(*group))
 }
 
-/// What a directory holds, but for itself and its parent, in the order in which it is told.
+/// Returns the entries of a directory, except itself and its parent, in the system's order.
 pub(crate) fn entries(path: &str) -> Result<Vec<Vec<u8>>, c_int> {
     let path = CString::new(path).map_err(|_| ENOENT)?;
     let mut names = Vec::new();

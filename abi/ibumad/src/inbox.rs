@@ -1,5 +1,5 @@
-//! What came for a program on an open port and was not handed to it: in the ring, on the socket, or taken from there
-//! because room was needed.
+//! Datagrams that arrived on an open port and that the program has not received yet: in the ring, on the socket, or
+//! taken from there to make room.
 
 use libc::{EAGAIN, EINVAL, ENODEV, ENOSPC, c_int};
 use std::collections::VecDeque;
@@ -10,47 +10,48 @@ use zerocopy::FromBytes;
 use crate::errors::errno;
 use crate::socket::poll;
 
-/// Bytes of a datagram that a program must have room for, however long the whole is.
+/// Minimum room for a datagram in a program's buffer, however long the datagram is.
 const MAD_LEN: usize = 256;
 
-/// Datagrams that are kept for a program: as many as the kernel keeps.
+/// Maximum number of datagrams kept for a program: the kernel's limit.
 const KEPT_MAX: usize = 200_000;
 
-/// How often a bell that is on its way is looked for before the thread sleeps for it,
+/// Number of polls for a bell that is under way before the thread sleeps for it.
 const BELL_LOOKS: u32 = 64;
 
-/// and how long it then does: for no more than that, because another process that shares the socket may have taken it.
+/// Length of that sleep. It is bounded because another process that shares the socket may have taken the bell.
 const BELL_WAIT_MS: c_int = 100;
 
-/// How often what moves from the ring to the socket is looked for: the daemon sends it in the same breath, unless it dies.
+/// Number of polls for a datagram that moves from the ring to the socket: the daemon sends it right after, unless it
+/// dies.
 const MOVE_LOOKS: u32 = 256;
-/// So often without sleep, for what was sent already may be taken before the daemon says that nothing moves any more, and
-/// then nothing wakes who sleeps,
+/// Number of those polls that do not sleep. A datagram on the socket may be taken before the daemon marks the move as
+/// complete, and then nothing wakes a sleeping thread.
 const MOVE_YIELDS: u32 = 192;
-/// and after that with so much.
+/// Sleep between the other polls.
 const MOVE_WAIT_MS: c_int = 1;
 
-/// What waits.
+/// The datagrams that wait for a program.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     ring: Option<AnswerReader>,
-    /// Datagrams that came while the program was sending, heads included.
+    /// Datagrams that arrived while the program was sending, headers included.
     kept: VecDeque<Vec<u8>>,
     /// The daemon was asked to ring for them: the bell is on the socket, or on its way there.
     bell_due: bool,
-    /// The daemon is to be called, for it sleeps and has not sent what lies in the ring by the socket.
+    /// The daemon needs a call: it sleeps and has not moved the ring's content to the socket.
     call: bool,
     /// Room for a packet, and for a slot.
     packet: Vec<u8>,
     slot: Slot,
 }
 
-/// What a receive brought.
+/// Result of a receive.
 #[derive(Clone, Copy)]
 pub(crate) enum Received {
-    /// The whole datagram, this long with its head.
+    /// The whole datagram; its length with header.
     Whole(usize),
-    /// As much as fits a program's buffer that is too small: the errno value; the datagram stays.
+    /// The datagram's start, in a program's buffer that is too small: the errno value; the datagram stays.
     TooShort(c_int),
 }
 
@@ -66,22 +67,22 @@ impl Inbox {
         }
     }
 
-    /// The ring's memory is not mapped in this process.
+    /// Leaves the ring, whose memory is not mapped in this process.
     pub(crate) fn leave_ring(&mut self) {
         std::mem::forget(self.ring.take());
     }
 
-    /// Datagrams that wait here and nowhere else.
+    /// Iterates over the datagrams that wait only here.
     pub(crate) fn kept(&self) -> impl Iterator<Item = &[u8]> {
         self.kept.iter().map(Vec::as_slice)
     }
 
-    /// Whether the daemon is to be called.
+    /// Whether the daemon needs a call; resets the flag.
     pub(crate) fn take_call(&mut self) -> bool {
         std::mem::take(&mut self.call)
     }
 
-    /// Whether the daemon is to be asked to ring, because the descriptor does not show what is kept; asked once.
+    /// Whether to ask the daemon for a bell, because the descriptor does not show kept datagrams; true once.
     pub(crate) fn wants_bell(&mut self) -> bool {
         !self.kept.is_empty() && !std::mem::replace(&mut self.bell_due, true)
     }
@@ -94,7 +95,7 @@ impl Inbox {
         received
     }
 
-    /// Looks into the ring and at the socket, and again while something is on its way from one to the other.
+    /// Polls the ring and the socket, and repeats while a datagram moves from one to the other.
     fn look(&mut self, fd: c_int, buffer: &mut [u8], thorough: bool) -> Result<Received, c_int> {
         for look in 0..MOVE_LOOKS {
             let before = self.ring.as_ref().map(AnswerReader::moves);
@@ -137,7 +138,8 @@ impl Inbox {
         ring.peek(&mut self.slot).then(|| too_short(&self.slot, buffer))
     }
 
-    /// Takes the next datagram from the socket. What does not fit stays there, or is kept where only a long one does not.
+    /// Takes the next datagram from the socket. One that does not fit stays on the socket if the buffer is smaller than
+    /// a slot, else it is kept.
     fn take_from_socket(&mut self, fd: c_int, buffer: &mut [u8]) -> Result<Received, c_int> {
         if buffer.len() < UMAD_SLOT_BYTES {
             let length = self.peek_at_socket(fd)?;
@@ -157,7 +159,7 @@ impl Inbox {
         Ok(self.hand_out_kept(buffer))
     }
 
-    /// Looks at the next packet that is no bell, and leaves it on the socket.
+    /// Peeks at the next packet that is not a bell, and leaves it on the socket.
     fn peek_at_socket(&mut self, fd: c_int) -> Result<usize, c_int> {
         loop {
             let length = self.receive_packet(fd, libc::MSG_PEEK).inspect_err(|errno| self.on_nothing(*errno))?;
@@ -169,7 +171,7 @@ impl Inbox {
         }
     }
 
-    /// Takes the next packet that is no bell from the socket.
+    /// Takes the next packet that is not a bell from the socket.
     fn take_packet(&mut self, fd: c_int) -> Result<usize, c_int> {
         loop {
             let length = self.receive_packet(fd, 0).inspect_err(|errno| self.on_nothing(*errno))?;
@@ -180,20 +182,20 @@ impl Inbox {
         }
     }
 
-    /// A packet was taken from the socket.
+    /// Handles a packet taken from the socket.
     fn on_packet(&mut self, length: usize) {
         self.ring.iter_mut().for_each(|ring| ring.on_socket(true));
         self.bell_due &= self.packet[..length] != *UMAD_BELL;
     }
 
-    /// None was there.
+    /// Handles an empty socket.
     fn on_nothing(&mut self, errno: c_int) {
         if errno == EAGAIN {
             self.ring.iter_mut().for_each(|ring| ring.on_socket(false));
         }
     }
 
-    /// Once nothing is kept the bell that was asked for is not to make the descriptor readable any more.
+    /// Takes back the requested bell once no datagram is kept, so that it does not make the descriptor readable.
     fn settle(&mut self, fd: c_int) {
         let mut looks = 0;
         while self.bell_due && self.kept.is_empty() {
@@ -216,7 +218,7 @@ impl Inbox {
         }
     }
 
-    /// The datagram whose first packet is there.
+    /// Reads the rest of the datagram whose first packet has arrived.
     fn complete(&mut self, fd: c_int, first: usize) -> Result<Vec<u8>, c_int> {
         let (head, _) = UmadHead::decode(&self.packet[..first]).ok_or(libc::EPROTO)?;
         let mut message = self.packet[..first].to_vec();
@@ -237,7 +239,7 @@ impl Inbox {
     fn receive_packet(&mut self, fd: c_int, flags: c_int) -> Result<usize, c_int> {
         loop {
             let (room, most) = (self.packet.as_mut_ptr(), self.packet.len());
-            // SAFETY: the buffer is as long as it says.
+            // SAFETY: the buffer has the stated length.
             let length = unsafe { libc::recv(fd, room.cast(), most, libc::MSG_DONTWAIT | flags) };
             match usize::try_from(length) {
                 Ok(0) => return Err(ENODEV),
@@ -260,14 +262,14 @@ impl Inbox {
         }
     }
 
-    /// Keeps a datagram; what a program that never receives has no more room for is dropped, as the kernel does.
+    /// Keeps a datagram. Like the kernel, drops it if a program that never receives has no room left.
     fn keep(&mut self, message: Vec<u8>) {
         if self.kept.len() < KEPT_MAX {
             self.kept.push_back(message);
         }
     }
 
-    /// Keeps all that came.
+    /// Keeps all datagrams on the socket.
     pub(crate) fn keep_all(&mut self, fd: c_int) {
         loop {
             while self.ring.as_mut().is_some_and(|ring| ring.pop(&mut self.slot)) {
@@ -282,17 +284,17 @@ impl Inbox {
         }
     }
 
-    /// Whether a datagram is there, as far as can be seen without asking the socket.
+    /// Whether a datagram is available, as far as this can be seen without a system call.
     pub(crate) fn is_ready(&mut self) -> bool {
         !self.kept.is_empty() || self.ring.as_mut().is_some_and(AnswerReader::has_some)
     }
 
-    /// Whether one may be there: to look on makes no sense, and never does without a ring.
+    /// Whether a datagram may be available, so that further polling is pointless; always true without a ring.
     pub(crate) fn stirs(&mut self) -> bool {
         self.is_ready() || self.ring.as_ref().is_none_or(AnswerReader::is_socket_due)
     }
 
-    /// Whether an answer may come while the thread looks for it: then it looks until [`Inbox::end_wait`].
+    /// Whether an answer may arrive in the ring while the thread polls; if so, it polls until [`Inbox::end_wait`].
     pub(crate) fn begin_look(&mut self) -> bool {
         let looks = self.ring.as_ref().is_some_and(AnswerReader::is_worth_looking);
         if looks {
@@ -301,12 +303,12 @@ impl Inbox {
         looks
     }
 
-    /// Whether to sleep on the descriptor: nothing is there, and the daemon sends what comes by the socket.
+    /// Whether to sleep on the descriptor: no datagram is available, and the daemon sends new ones by the socket.
     pub(crate) fn begin_sleep(&mut self) -> bool {
         self.kept.is_empty() && self.ring.as_mut().is_none_or(AnswerReader::begin_sleep)
     }
 
-    /// Neither looking nor asleep.
+    /// Ends polling or sleeping.
     pub(crate) fn end_wait(&mut self) {
         if let Some(ring) = &mut self.ring {
             ring.end_wait();
@@ -314,7 +316,7 @@ impl Inbox {
         }
     }
 
-    /// Gives the first of what is kept to a program, or as much as its buffer takes.
+    /// Copies the first kept datagram to a program's buffer, or as much as fits.
     fn hand_out_kept(&mut self, buffer: &mut [u8]) -> Received {
         let Some(message) = self.kept.front() else { return Received::TooShort(EAGAIN) };
         if message.len() > buffer.len() {
@@ -327,8 +329,8 @@ impl Inbox {
     }
 }
 
-/// What a program is told of a datagram that does not fit its buffer, of which the first packet is here: the head, and the
-/// first MAD of a long one if there is room for it.
+/// Copies the part of a too long datagram that a program receives, from its first packet: the header, and the first MAD
+/// of a long one if there is room for it.
 fn too_short(packet: &[u8], buffer: &mut [u8]) -> Received {
     const FIRST: usize = UMAD_HEAD_BYTES + MAD_LEN;
     let is_long = UmadHead::read_from_prefix(packet).is_ok_and(|(head, _)| head.length as usize > FIRST);

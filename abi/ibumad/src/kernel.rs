@@ -20,7 +20,7 @@ fn dir_of(ca: &[u8]) -> Result<String, c_int> {
     Ok(format!("{CLASS}/{name}"))
 }
 
-/// The names of the adapters, in the order in which the system tells them.
+/// Returns the names of the adapters, in the system's order.
 pub(crate) fn ca_names() -> Result<Vec<Vec<u8>>, c_int> {
     let mut names = files::entries(CLASS)?;
     names.retain(|name| {
@@ -29,7 +29,7 @@ pub(crate) fn ca_names() -> Result<Vec<Vec<u8>>, c_int> {
     Ok(names)
 }
 
-/// The adapter of this name.
+/// Returns the adapter with this name.
 pub(crate) fn ca(name: &[u8]) -> Result<Ca, c_int> {
     let dir = dir_of(name)?;
     let optional = |file: &str| files::text(&format!("{dir}/{file}")).unwrap_or_default();
@@ -55,7 +55,7 @@ pub(crate) fn ca(name: &[u8]) -> Result<Ca, c_int> {
     })
 }
 
-/// A port; EIO if it cannot be read in full.
+/// Returns a port; EIO if it cannot be read in full.
 pub(crate) fn port(ca: &[u8], number: u8) -> Result<Port, c_int> {
     read_port(&format!("{}/ports/{number}", dir_of(ca)?), number).map_err(|_| EIO)
 }
@@ -81,7 +81,7 @@ fn read_port(dir: &str, number: u8) -> Result<Port, c_int> {
     })
 }
 
-/// The P_Key table: a file for each row, named by its number.
+/// Reads the P_Key table: one file for each row, named by its number.
 fn read_pkeys(dir: &str) -> Result<Vec<u16>, c_int> {
     let rows = files::entries(dir)?;
     let rows = rows.iter().filter(|name| name.iter().all(u8::is_ascii_digit)).count();
@@ -91,7 +91,7 @@ fn read_pkeys(dir: &str) -> Result<Vec<u16>, c_int> {
     (0..rows).map(|row| Ok(files::number(&format!("{dir}/{row}"))? as u16)).collect()
 }
 
-/// The number N of `/dev/infiniband/umadN` for a port.
+/// Returns the number N of `/dev/infiniband/umadN` for a port.
 pub(crate) fn node_number(ca: &[u8], port: c_int) -> Option<usize> {
     (0..UMAD_MAX_PORTS).find(|n| {
         let dir = format!("{CLASS_MAD}/umad{n}");
@@ -100,7 +100,7 @@ pub(crate) fn node_number(ca: &[u8], port: c_int) -> Option<usize> {
     })
 }
 
-/// The version of the interface to the kernel; what failed, if it cannot be told.
+/// Returns the version of the kernel interface, or the failed path and its errno.
 pub(crate) fn abi_version() -> Result<u32, (String, c_int)> {
     let path = format!("{CLASS_MAD}/abi_version");
     files::number(&path).map_err(|errno| (path, errno))

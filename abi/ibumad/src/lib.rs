@@ -1,14 +1,14 @@
 //! `libibumad.so.3`, drop-in: management datagrams to and from the kernel's `/dev/infiniband/umadN`, and for programs of a
 //! virtual host (`weft run --host`) to and from a fabric in the daemon.
 //!
-//! What adapters there are, and how their ports stand, comes from a [`source`], of which there are two, [`kernel`] and
-//! [`virtual_host`]; everything else (which port is meant, pairs of interfaces, lists) is worked out from that. A port of
-//! a virtual host is a [`socket`] to the daemon, with rings in shared memory beside it; what came and was not handed out
-//! stands in an [`inbox`]. The C structures are in `weft_abi_types`; what is exported at
-//! which version stands in `ibumad.sym`.
+//! A [`source`] describes adapters and the state of their ports; there are two, [`kernel`] and [`virtual_host`]. The
+//! rest (port selection, pairs of interfaces, lists) is derived from that. A port of a virtual host is a [`socket`] to
+//! the daemon, with rings in shared memory beside it; an [`inbox`] holds datagrams that the program has not received
+//! yet. The C structures are in `weft_abi_types`; `ibumad.sym` lists the exported symbols and their versions.
 //!
-//! Every system call to the kernel's devices goes through the C library's own symbols (`open`, `read`, `write`, `poll`, `ioctl`, `opendir`,
-//! `close`), because simulators preload a library that takes these over, and may hand out descriptors that only it knows.
+//! Every system call to the kernel's devices goes through the C library's own symbols (`open`, `read`, `write`, `poll`,
+//! `ioctl`, `opendir`, `close`), because simulators preload a library that takes these over, and may hand out
+//! descriptors that only it knows.
 
 #![allow(clippy::missing_safety_doc, reason = "the contracts are those of the umad manual pages")]
 #![allow(clippy::not_unsafe_ptr_arg_deref, reason = "the functions are C's, which knows no unsafe")]

@@ -1,4 +1,4 @@
-//! Adapters as a linked list, for programs that do not want to guess how many there are.
+//! Adapters as a linked list, for programs that do not want to guess their number.
 
 use libc::{EINVAL, ENOENT, ENOMEM, c_int};
 use std::ffi::CStr;
@@ -7,7 +7,7 @@ use weft_abi_types::umad_device_node;
 use crate::errors::set_errno;
 use crate::source;
 
-/// The list, with its names; null and errno 0 if there are none.
+/// Returns the list, with its names; null and errno 0 if there are no adapters.
 pub extern "C" fn umad_get_ca_device_list() -> *mut umad_device_node {
     let names = match source::ca_names() {
         Ok(names) => names,
@@ -20,7 +20,7 @@ pub extern "C" fn umad_get_ca_device_list() -> *mut umad_device_node {
     for name in names.iter().rev() {
         let node = allocate(name, head);
         if node.is_null() {
-            // SAFETY: a list of our own making.
+            // SAFETY: a list from `allocate`.
             unsafe { umad_free_ca_device_list(head) };
             set_errno(ENOMEM);
             return node;
@@ -31,9 +31,9 @@ pub extern "C" fn umad_get_ca_device_list() -> *mut umad_device_node {
     head
 }
 
-/// A node with its name behind it, in one piece of memory.
+/// Allocates a node and its name as one block.
 fn allocate(name: &[u8], next: *mut umad_device_node) -> *mut umad_device_node {
-    // SAFETY: new zeroed memory of the node's size and the name's with its terminator, or null.
+    // SAFETY: new zeroed memory for the node and the terminated name, or null.
     unsafe {
         let node = libc::calloc(1, size_of::<umad_device_node>() + name.len() + 1).cast::<umad_device_node>();
         if !node.is_null() {
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn umad_free_ca_device_list(head: *mut umad_device_node) {
     }
 }
 
-/// Sorts a list by name. `size` is its length, or 0 for unknown; EINVAL if it is wrong.
+/// Sorts a list by name. `size` is its length, or 0 if unknown; EINVAL if it is wrong.
 pub unsafe extern "C" fn umad_sort_ca_device_list(head: *mut *mut umad_device_node, size: usize) -> c_int {
     let mut nodes = Vec::new();
     // SAFETY: the caller passes the place of a list's head; nodes are its elements up to the null at its end.

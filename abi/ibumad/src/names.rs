@@ -138,7 +138,7 @@ fn find(names: Names, value: u16) -> Option<&'static CStr> {
     names.iter().find(|(v, _)| *v == value).map(|(_, name)| *name)
 }
 
-/// The name of a management class.
+/// Returns the name of a management class.
 pub extern "C" fn umad_class_str(mgmt_class: u8) -> *const c_char {
     let name = match mgmt_class {
         0x09..=0x0f | 0x30..=0x4f => c"Vendor",
@@ -148,14 +148,14 @@ pub extern "C" fn umad_class_str(mgmt_class: u8) -> *const c_char {
     name.as_ptr()
 }
 
-/// The name of a method of a class.
+/// Returns the name of a method of a class.
 pub extern "C" fn umad_method_str(mgmt_class: u8, method: u8) -> *const c_char {
     let method = u16::from(method);
     let own = if mgmt_class == CLASS_SUBN_ADM { find(SA_METHODS, method) } else { None };
     own.or_else(|| find(METHODS, method)).unwrap_or(UNKNOWN).as_ptr()
 }
 
-/// The name of an attribute of a class; the id is in network order.
+/// Returns the name of an attribute of a class; the ID is in network order.
 pub extern "C" fn umad_attribute_str(mgmt_class: u8, attr_id: u16) -> *const c_char {
     let id = u16::from_be(attr_id);
     let own = match mgmt_class {
@@ -167,7 +167,7 @@ pub extern "C" fn umad_attribute_str(mgmt_class: u8, attr_id: u16) -> *const c_c
     own.or_else(|| find(ATTRIBUTES, id)).unwrap_or(UNKNOWN).as_ptr()
 }
 
-/// What the class-independent part of a status says; the status is in network order.
+/// Returns the meaning of a status's class-independent part; the status is in network order.
 pub extern "C" fn umad_common_mad_status_str(status: u16) -> *const c_char {
     let status = u16::from_be(status) & 0xff;
     let name = if status & 1 != 0 {
@@ -180,7 +180,7 @@ pub extern "C" fn umad_common_mad_status_str(status: u16) -> *const c_char {
     name.as_ptr()
 }
 
-/// What the part of a status that belongs to subnet administration says; the status is in network order.
+/// Returns the meaning of a status's subnet administration part; the status is in network order.
 pub extern "C" fn umad_sa_mad_status_str(status: u16) -> *const c_char {
     find(SA_STATUS, u16::from_be(status) >> 8).unwrap_or(c"Undefined Error").as_ptr()
 }

@@ -1,5 +1,5 @@
-//! Pairs of interfaces: on adapters whose planes show as devices of their own, subnet management (SMI) and general
-//! services (GSI) of one port go through different devices, which share the port's GUID.
+//! Pairs of interfaces: on adapters whose planes appear as separate devices, subnet management (SMI) and general
+//! services (GSI) of one port use different devices, which share the port's GUID.
 
 use libc::{ENODEV, c_char, c_int, c_uint};
 use weft_abi_types::{UMAD_MAX_PORTS, umad_ca_pair};
@@ -10,7 +10,7 @@ use crate::text;
 
 const STATE_DOWN: u32 = 1;
 
-/// Two devices and the ports to use on them.
+/// Two devices and their ports.
 #[derive(Default)]
 struct Pair {
     smi: Vec<u8>,
@@ -28,21 +28,21 @@ impl Pair {
     }
 }
 
-/// Which half of a pair.
+/// A half of a pair.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Half {
     Smi,
     Gsi,
 }
 
-/// All adapters by name; those that cannot be read are left out.
+/// Returns all adapters by name, except unreadable ones.
 fn adapters() -> Vec<Ca> {
     let mut names = source::ca_names().unwrap_or_default();
     names.sort();
     names.iter().filter_map(|name| source::ca(name).ok()).collect()
 }
 
-/// The pairs, in the order of their devices. The first port with a GUID stands for its device.
+/// Returns the pairs, in the order of their devices. The first port with a GUID represents its device.
 fn pairs(adapters: &[Ca]) -> Vec<Pair> {
     let sharing = |guid: u64| adapters.iter().flat_map(|ca| &ca.ports).filter(|port| port.guid == guid).count();
     let mut pairs: Vec<(u64, Pair)> = Vec::new();
@@ -76,7 +76,7 @@ impl Pair {
         }
     }
 
-    /// Takes the first port that is up; false if none is.
+    /// Takes the first port that is up; returns false if there is none.
     fn prefer_up(&mut self, half: Half, ca: &Ca) -> bool {
         let up = ca.ports.iter().find(|port| is_up(port));
         if let Some(port) = up {
@@ -85,8 +85,8 @@ impl Pair {
         up.is_some()
     }
 
-    /// Chooses the ports: the one asked for, or the only one, or the first that is up. `named` says that the program
-    /// named the device, and so takes its port however it stands. `half` is whose device `ca` is.
+    /// Chooses the ports: the requested one, or the only one, or the first that is up. `named` means that the program
+    /// named the device, and so accepts its port in any state. `half` is the half that `ca` serves.
     fn choose(&mut self, ca: &Ca, half: Half, asked: u8, named: bool) -> bool {
         let number = match ca.ports.as_slice() {
             [only] => only.number,
@@ -109,7 +109,7 @@ impl Pair {
     }
 }
 
-/// Finds the pair that a name (or none), a port (or 0) and a demand for subnet management mean.
+/// Finds the pair for a name (or none), a port (or 0) and a requirement for subnet management.
 fn find(name: Option<&[u8]>, portnum: u8, smi: bool) -> Option<Pair> {
     let adapters = adapters();
     for mut pair in pairs(&adapters) {
@@ -131,11 +131,11 @@ fn find(name: Option<&[u8]>, portnum: u8, smi: bool) -> Option<Pair> {
     None
 }
 
-/// Writes at most `max` pairs and answers how many.
+/// Writes at most `max` pairs and returns their number.
 pub unsafe extern "C" fn umad_get_smi_gsi_pairs(cas: *mut umad_ca_pair, max: usize) -> c_int {
     let pairs = pairs(&adapters());
     let count = pairs.len().min(max).min(UMAD_MAX_PORTS);
-    // SAFETY: the caller has room for `max` pairs, which are all integers.
+    // SAFETY: the caller has room for `max` pairs, which consist of integers.
     unsafe { cas.write_bytes(0, max) };
     for (at, pair) in pairs.iter().take(count).enumerate() {
         // SAFETY: as above.
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn umad_get_smi_gsi_pairs(cas: *mut umad_ca_pair, max: usi
     count as c_int
 }
 
-/// Finds a pair by the name of one of its devices, or the best one for null; 0, or a negative errno value.
+/// Finds a pair by the name of one of its devices, or the best one for null; returns 0, or a negative errno value.
 pub unsafe extern "C" fn umad_get_smi_gsi_pair_by_ca_name(
     name: *const c_char,
     portnum: u8,
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn umad_get_smi_gsi_pair_by_ca_name(
     if pair.is_null() {
         return -1;
     }
-    // SAFETY: the caller passes a place for a pair, which is all integers, and null or a C string.
+    // SAFETY: the caller passes a place for a pair, which consists of integers, and null or a C string.
     let (pair, name) = unsafe {
         pair.write_bytes(0, 1);
         (&mut *pair, text::name(name))

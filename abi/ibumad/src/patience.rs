@@ -1,37 +1,37 @@
-//! How long a thread that waits for a datagram looks by itself before it sleeps: not at all, unless answers come so
-//! densely that sleep would cost more than it saves. Where the processors are wanted by others, the daemon on the
-//! same one first of all, it is not done either: who looks uses up the time that he needs when an answer is there.
+//! Polling time of a thread that waits for a datagram before it sleeps: none, unless answers arrive so densely that
+//! sleep would cost more than it saves. A thread does not poll either while other threads want the processor, above all
+//! the daemon on the same one: polling uses up the time that the daemon needs to answer.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long it looks.
+/// Polling time.
 const LOOK: Duration = Duration::from_micros(30);
 
-/// Who is woken after no more sleep than this slept too little: answers come densely.
+/// A thread that slept for no longer than this should have polled: answers arrive densely.
 const DENSE: Duration = Duration::from_micros(150);
 
-/// After so long a thread that looks lets others run on its processor: the daemon may be one of them.
+/// Time after which a polling thread yields its processor: the daemon may be waiting for it.
 const POLITE_AFTER: Duration = Duration::from_micros(1);
 
-/// So long between two looks at the clock somebody else had the processor.
+/// A gap this long between two clock readings means that another thread had the processor.
 const TAKEN: Duration = Duration::from_micros(100);
 
-/// For so long it is left to the others then.
+/// Time without polling after that.
 const MODEST: Duration = Duration::from_millis(20);
 
-/// Looks between two looks at the clock.
+/// Polls between two clock readings.
 const LOOKS: u32 = 16;
 
-/// What [`Patience::modest_until`] counts from.
+/// Origin of the times in [`Patience::modest_until`].
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Of one port.
+/// Polling state of one port.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
     dense: AtomicBool,
-    /// Until when the processors are left to others, in nanoseconds.
+    /// End of the time without polling, in nanoseconds.
     modest_until: AtomicU64,
 }
 
@@ -40,12 +40,12 @@ fn nanoseconds(at: Instant) -> u64 {
 }
 
 impl Patience {
-    /// Whether answers come so densely that a thread should look for them.
+    /// Whether answers arrive so densely that a thread should poll for them.
     pub(crate) fn is_dense(&self) -> bool {
         self.dense.load(Ordering::Relaxed) && nanoseconds(Instant::now()) >= self.modest_until.load(Ordering::Relaxed)
     }
 
-    /// Looks until something came, for a while and no longer than until `deadline`.
+    /// Polls until `came` returns true, for a limited time and no longer than until `deadline`.
     pub(crate) fn look(&self, deadline: Option<Instant>, mut came: impl FnMut() -> bool) {
         let begin = Instant::now();
         let mut before = Duration::ZERO;
@@ -70,7 +70,7 @@ impl Patience {
         }
     }
 
-    /// A thread slept for so long.
+    /// Records the length of a thread's sleep.
     pub(crate) fn on_slept(&self, length: Duration) {
         if length < DENSE {
             self.dense.store(true, Ordering::Relaxed);

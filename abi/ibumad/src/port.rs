@@ -1,4 +1,4 @@
-//! Ports: how they stand, and opening them.
+//! Ports: their state, and opening them.
 
 use libc::{EINVAL, EIO, ENODEV, EOPNOTSUPP, c_char, c_int, c_ulong};
 use std::ffi::CString;
@@ -9,12 +9,12 @@ use crate::errors::errno;
 use crate::source::{self, NODES, Port};
 use crate::{kernel, resolve, text, virtual_host};
 
-/// The interface to the kernel that is spoken here; every kernel since 2.6.24 does.
+/// Version of the kernel interface in use; every kernel since 2.6.24 supports it.
 const ABI_VERSION: u32 = 5;
-/// `_IO(0x1b, 3)`: buffers have a P_Key index in their head from now on.
+/// `_IO(0x1b, 3)`: enables the P_Key index in buffer headers.
 const ENABLE_PKEY: c_ulong = 0x1b03;
 
-/// Describes a port; a null name and port 0 mean the best there is. `umad_release_port` frees what it holds.
+/// Describes a port; a null name and port 0 mean the best one. `umad_release_port` frees the result.
 pub unsafe extern "C" fn umad_get_port(ca_name: *const c_char, portnum: c_int, port: *mut umad_port) -> c_int {
     trace!("umad_get_port", "portnum {portnum}");
     // SAFETY: the caller passes null or a C string.
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn umad_get_port(ca_name: *const c_char, portnum: c_int, p
     });
     match found {
         Err(errno) => -errno,
-        // SAFETY: the caller passes a place for the structure, whatever is there now.
+        // SAFETY: the caller passes a place for the structure, whose old content is ignored.
         Ok((from, ca)) => match unsafe { fill(port, &ca, &from) } {
             true => 0,
             false => -EIO,
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn umad_get_port(ca_name: *const c_char, portnum: c_int, p
 
 /// Fills a structure; false if there is no memory for the P_Keys.
 unsafe fn fill(to: *mut umad_port, ca: &[u8], from: &Port) -> bool {
-    // SAFETY: a new array of as many elements as are written into it, or null.
+    // SAFETY: a new array, or null; exactly its elements are written.
     let pkeys = unsafe {
         let pkeys = libc::calloc(from.pkeys.len(), size_of::<u16>()).cast::<u16>();
         if pkeys.is_null() {
@@ -44,7 +44,7 @@ unsafe fn fill(to: *mut umad_port, ca: &[u8], from: &Port) -> bool {
         pkeys.copy_from_nonoverlapping(from.pkeys.as_ptr(), from.pkeys.len());
         pkeys
     };
-    // SAFETY: the caller passes a place for the structure, which is all integers and pointers.
+    // SAFETY: the caller passes a place for the structure, which consists of integers and pointers.
     let port = unsafe {
         to.write_bytes(0, 1);
         &mut *to
@@ -67,7 +67,7 @@ unsafe fn fill(to: *mut umad_port, ca: &[u8], from: &Port) -> bool {
     true
 }
 
-/// A structure of its own for a port.
+/// Allocates a structure for a port.
 pub(crate) fn allocate(ca: &[u8], from: &Port) -> Option<*mut umad_port> {
     // SAFETY: new memory of the structure's size, or null.
     unsafe {
@@ -83,9 +83,9 @@ pub(crate) fn allocate(ca: &[u8], from: &Port) -> Option<*mut umad_port> {
     }
 }
 
-/// Frees what [`allocate`] made; null is nothing.
+/// Frees a structure from [`allocate`]; ignores null.
 pub(crate) unsafe fn free(port: *mut umad_port) {
-    // SAFETY: the caller passes null or what `allocate` made.
+    // SAFETY: the caller passes null or a structure from `allocate`.
     unsafe {
         if let Some(port) = port.as_mut() {
             release(port);
@@ -95,7 +95,7 @@ pub(crate) unsafe fn free(port: *mut umad_port) {
 }
 
 fn release(port: &mut umad_port) {
-    // SAFETY: from `fill`, and forgotten at once.
+    // SAFETY: from `fill`; no pointer to it is used again.
     unsafe { libc::free(port.pkeys.cast()) };
     port.pkeys = std::ptr::null_mut();
     port.pkeys_size = 0;
@@ -103,7 +103,7 @@ fn release(port: &mut umad_port) {
 
 /// Frees what `umad_get_port` allocated.
 pub unsafe extern "C" fn umad_release_port(port: *mut umad_port) -> c_int {
-    // SAFETY: the caller passes null or what `umad_get_port` filled.
+    // SAFETY: the caller passes null or a structure from `umad_get_port`.
     match unsafe { port.as_mut() } {
         None => -ENODEV,
         Some(port) => {
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn umad_release_port(port: *mut umad_port) -> c_int {
     }
 }
 
-/// Writes the path of the file that is held open by whoever runs a subnet manager on the port.
+/// Writes the path of the file that a subnet manager on the port holds open.
 pub unsafe extern "C" fn umad_get_issm_path(
     ca_name: *const c_char,
     portnum: c_int,
@@ -147,7 +147,7 @@ fn open(name: Option<&[u8]>, portnum: c_int, smi: bool) -> Result<c_int, c_int> 
     match kernel::abi_version() {
         Ok(version) if version >= ABI_VERSION => {}
         Ok(version) => {
-            warn("umad_open_port", &format!("the kernel speaks version {version}, and {ABI_VERSION} is needed"));
+            warn("umad_open_port", &format!("kernel umad version {version}; version {ABI_VERSION} is required"));
             return Err(EOPNOTSUPP);
         }
         Err((path, errno)) => {
@@ -160,7 +160,7 @@ fn open(name: Option<&[u8]>, portnum: c_int, smi: bool) -> Result<c_int, c_int> 
     let (ca, port) = resolve::place(name, portnum, smi)?;
     let number = source::node_number(&ca, port).ok_or(EINVAL)?;
     let path = CString::new(format!("{NODES}/umad{number}")).map_err(|_| EINVAL)?;
-    // SAFETY: the path is a C string; the descriptor is the program's from here on, or closed at once.
+    // SAFETY: the path is a C string; the descriptor belongs to the program from here on, or is closed below.
     unsafe {
         let fd = libc::open(path.as_ptr(), libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC);
         if fd < 0 {
@@ -176,21 +176,21 @@ fn open(name: Option<&[u8]>, portnum: c_int, smi: bool) -> Result<c_int, c_int> 
     }
 }
 
-/// Opens a port for management datagrams: its descriptor, or a negative errno value.
+/// Opens a port for management datagrams; returns its descriptor, or a negative errno value.
 pub unsafe extern "C" fn umad_open_port(ca_name: *const c_char, portnum: c_int) -> c_int {
     trace!("umad_open_port", "port {portnum}");
     // SAFETY: the caller passes null or a C string.
     open(unsafe { text::name(ca_name) }, portnum, false).unwrap_or_else(|errno| -errno)
 }
 
-/// Opens a port that subnet management goes through.
+/// Opens a port that carries subnet management.
 pub unsafe extern "C" fn umad_open_smi_port(ca_name: *const c_char, portnum: c_int) -> c_int {
     trace!("umad_open_smi_port", "port {portnum}");
     // SAFETY: the caller passes null or a C string.
     open(unsafe { text::name(ca_name) }, portnum, true).unwrap_or_else(|errno| -errno)
 }
 
-/// Closes a port; its agents go with it.
+/// Closes a port and its agents.
 pub extern "C" fn umad_close_port(port_id: c_int) -> c_int {
     virtual_host::close(port_id);
     // SAFETY: the descriptor is the caller's to close.
@@ -199,7 +199,7 @@ pub extern "C" fn umad_close_port(port_id: c_int) -> c_int {
     0
 }
 
-/// A port id is its descriptor.
+/// Returns the descriptor of a port, which is the port ID itself.
 pub extern "C" fn umad_get_fd(port_id: c_int) -> c_int {
     port_id
 }

@@ -1,4 +1,4 @@
-//! Which adapter and port are meant when a program leaves one of them open.
+//! Selection of adapter and port when a program leaves one of them open.
 
 use libc::{ENODEV, c_int};
 
@@ -11,17 +11,18 @@ const PHYS_LINK_UP: u32 = 5;
 /// An adapter's name and a port's number.
 pub(crate) type Place = (Vec<u8>, c_int);
 
-/// How well a port fits.
+/// Suitability of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fit {
-    /// It is up to the program whether it does; the link is not active.
+    /// Its link is not active; the program decides whether to use it.
     Usable,
     /// Its link is active.
     Active,
 }
 
-/// The place that is meant: `name` if any, and a port if it is not 0. Else the first active port, else the first whose
-/// link is up, else the first that is not disabled. With `smi`, ports without subnet management do not count.
+/// Returns the selected place: `name` if given, and the port if it is not 0. Otherwise the first active port, else the
+/// first whose link is up, else the first that is not disabled. With `smi`, ports without subnet management do not
+/// count.
 pub(crate) fn place(name: Option<&[u8]>, port: c_int, smi: bool) -> Result<Place, c_int> {
     if let Some(name) = name {
         if port != 0 {
@@ -43,7 +44,7 @@ pub(crate) fn place(name: Option<&[u8]>, port: c_int, smi: bool) -> Result<Place
     second.ok_or(ENODEV)
 }
 
-/// The adapter that is meant, whichever port.
+/// Returns the selected adapter, whichever port.
 pub(crate) fn ca_name(name: Option<&[u8]>) -> Result<Vec<u8>, c_int> {
     match name {
         Some(name) => Ok(name.to_vec()),
@@ -51,7 +52,7 @@ pub(crate) fn ca_name(name: Option<&[u8]>) -> Result<Vec<u8>, c_int> {
     }
 }
 
-/// The best port of an adapter, or the one asked for if it will do.
+/// Returns the best port of an adapter, or the requested one if it is usable.
 fn best_port(ca: &Ca, wanted: c_int, smi: bool) -> Option<(c_int, Fit)> {
     if ca.node_type == NODE_TYPE_SWITCH {
         // A switch is managed through its port 0.

@@ -1,10 +1,10 @@
-//! An open port's way to the daemon: datagrams with their heads, through rings in shared memory as long as there is room
-//! (`weft_ipc::umad_ring`), else by the socket, long ones in several packets (`weft_ipc::umad`). To a program it behaves
-//! like the kernel's device: sending never waits for the program itself to receive, what does not fit its buffer stays
-//! until a larger one comes, and the descriptor is readable exactly as long as something waits. It may read and write it by
-//! itself, too.
+//! An open port's connection to the daemon. Datagrams with their headers go through rings in shared memory as long as
+//! there is room (`weft_ipc::umad_ring`), else through the socket, long ones in several packets (`weft_ipc::umad`). To
+//! a program it behaves like the kernel's device: sending never waits for the program's own receives, a datagram that
+//! does not fit its buffer stays until a larger buffer comes, and the descriptor is readable exactly as long as a
+//! datagram waits. The program may also read and write the descriptor directly.
 //!
-//! A child of fork has no rings: what it does goes by the socket, which it shares with its parent.
+//! A child of fork has no rings: it uses the socket, which it shares with its parent.
 
 use libc::{EAGAIN, EINVAL, ENODEV, ETIMEDOUT, c_int};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,38 +20,39 @@ use crate::errors::errno;
 use crate::inbox::{Inbox, Received};
 use crate::patience::Patience;
 
-/// Agents of one port.
+/// Maximum number of agents on one port.
 const AGENTS_MAX: u32 = 32;
 
-/// What the daemon's answers may take while the program does not read; what is refused goes to default sizes.
+/// Buffer size for the daemon's answers while the program does not read; if the kernel refuses it, the default sizes
+/// stay.
 const BUFFER_BYTES: c_int = 1 << 20;
 
 /// A port's socket and rings.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    /// A bit for each agent.
+    /// One bit for each agent.
     agents: AtomicU32,
     inbox: Mutex<Inbox>,
     /// Held while the packets of one datagram are sent.
     outgoing: Mutex<Outgoing>,
-    /// Requests that wait for their answers.
+    /// Requests that await their answers.
     waiting: Mutex<Waiting>,
     patience: Patience,
-    /// How often the process was forked when the port was opened.
+    /// Fork count of the process when the port was opened.
     forks: u32,
 }
 
 #[derive(Debug)]
 struct Outgoing {
     ring: Option<RequestWriter>,
-    /// This process is a child of the one that opened the port, and the daemon knows that the rings are left.
+    /// This process is a child of the one that opened the port, and has told the daemon that it does not use the rings.
     left_rings: bool,
 }
 
-/// Makes a socket what the kernel's device is after opening: non-blocking.
+/// Makes a socket non-blocking, like the kernel's device after opening.
 pub(crate) fn prepare(fd: c_int) {
     let size = BUFFER_BYTES;
-    // SAFETY: fcntl with numbers touches no memory; setsockopt reads an int.
+    // SAFETY: fcntl with integer arguments touches no memory; setsockopt reads an int.
     unsafe {
         let flags = libc::fcntl(fd, libc::F_GETFL);
         libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK);
@@ -64,7 +65,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How often this process and those it comes from were forked since they loaded the library.
+/// Number of forks of this process and its ancestors since they loaded the library.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 fn on_fork() {
@@ -72,9 +73,9 @@ fn on_fork() {
 }
 
 impl Socket {
-    /// Over the program's ends of the rings, if there are any.
+    /// Wraps the program's ends of the rings, if there are any.
     pub(crate) fn new(rings: Option<(RequestWriter, AnswerReader)>) -> Socket {
-        // Where a child could not be told from its parent, neither has rings.
+        // If a child cannot be told from its parent, neither gets rings.
         let rings = rings.filter(|_| weft_sys::fork::at_fork_in_child(on_fork).is_ok());
         let (requests, answers) = rings.unzip();
         Socket {
@@ -87,7 +88,7 @@ impl Socket {
         }
     }
 
-    /// Whether there is a number left for an agent.
+    /// Checks that an agent number is free.
     pub(crate) fn may_register(&self) -> Result<(), c_int> {
         if self.agents.load(Ordering::Acquire) == u32::MAX { Err(libc::ENOMEM) } else { Ok(()) }
     }
@@ -105,14 +106,14 @@ impl Socket {
         number < AGENTS_MAX && self.agents.load(Ordering::Acquire) >> number & 1 != 0
     }
 
-    /// In a child of fork: its parent's rings are not there, and the daemon has to know.
+    /// In a child of fork: tells the daemon that the parent's rings do not exist here.
     fn leave_rings(&self, fd: c_int) {
         if self.forks == FORKS.load(Ordering::Relaxed) {
             return;
         }
         let mut outgoing = lock(&self.outgoing);
         if !std::mem::replace(&mut outgoing.left_rings, true) {
-            // The memory is not mapped here: nothing of it may be touched, nor given back.
+            // The memory is not mapped here, so this process must neither touch nor unmap it.
             std::mem::forget(outgoing.ring.take());
             lock(&self.inbox).leave_ring();
             let _ = send_packet(fd, UMAD_NO_RING, &[]);
@@ -131,7 +132,8 @@ impl Socket {
         self.transmit(fd, &head, mad).inspect_err(|_| lock(&self.waiting).forget(head.agent, mad))
     }
 
-    /// A request waits from now on, unless another with its transaction ID does so: its answer may have come already.
+    /// Records a waiting request; EINVAL if another with its transaction ID still waits. The other's answer may already
+    /// have arrived, so this reads the socket before it refuses.
     fn note_request(&self, fd: c_int, head: &UmadHead, mad: &[u8]) -> Result<(), c_int> {
         if head.timeout_ms == 0 || lock(&self.waiting).insert(head.agent, mad) {
             return Ok(());
@@ -172,21 +174,23 @@ impl Socket {
         }
     }
 
-    /// The daemon is busy, or waits for us to receive: keep what it has for us, for the program may do nothing but send.
+    /// Makes room when the daemon is busy or waits for our receives: keeps its datagrams, for the program may never
+    /// receive.
     fn make_room(&self, fd: c_int) {
         if poll(fd, libc::POLLIN | libc::POLLOUT, -1).unwrap_or(0) & libc::POLLIN != 0 {
             lock(&self.inbox).keep_one(fd);
         }
     }
 
-    /// Sends a packet that is no datagram; between the packets of one it would be taken for a part.
+    /// Sends a control packet. It must not come between the packets of one datagram, where it would be taken for a
+    /// part.
     fn call(&self, fd: c_int, packet: &[u8]) {
         let _one_at_a_time = lock(&self.outgoing);
         let _ = self.send_packet(fd, packet, &[]);
     }
 
-    /// Receives a datagram with its head; EAGAIN if none is there, ENODEV if the daemon or the fabric is gone. To find
-    /// that out takes asking the socket, which is left out unless it is to be done thoroughly.
+    /// Receives a datagram with its header; EAGAIN if there is none, ENODEV if the daemon or the fabric is gone. The
+    /// latter requires a system call, which happens only if `thorough`.
     pub(crate) fn receive(&self, fd: c_int, buffer: &mut [u8], thorough: bool) -> Result<Received, c_int> {
         self.leave_rings(fd);
         let (received, call, holds) = {
@@ -206,7 +210,7 @@ impl Socket {
         received
     }
 
-    /// Waits until there is something to receive, or an end; ETIMEDOUT if there is nothing within the time.
+    /// Waits until a datagram or the end of the connection arrives; ETIMEDOUT on timeout.
     pub(crate) fn wait(&self, fd: c_int, deadline: Option<Instant>) -> Result<(), c_int> {
         self.leave_rings(fd);
         if lock(&self.inbox).is_ready() {
@@ -232,7 +236,7 @@ impl Socket {
         let polled = poll(fd, libc::POLLIN, milliseconds_until(begin, deadline));
         self.patience.on_slept(begin.elapsed());
         match polled {
-            // What came in the last moment lies in the ring.
+            // A datagram that arrived in the last moment is in the ring.
             Ok(0) if !lock(&self.inbox).is_ready() => Err(ETIMEDOUT),
             Ok(_) => Ok(()),
             Err(errno) => Err(errno),
@@ -240,7 +244,7 @@ impl Socket {
     }
 }
 
-/// As poll(2) takes it: -1 for ever, and never less than what is left.
+/// Returns the time left as poll(2) takes it: -1 for no limit, and rounded up.
 fn milliseconds_until(now: Instant, deadline: Option<Instant>) -> c_int {
     let Some(deadline) = deadline else { return -1 };
     let left = deadline.saturating_duration_since(now).as_nanos().div_ceil(1_000_000);
@@ -252,7 +256,8 @@ fn send_packet(fd: c_int, head: &[u8], rest: &[u8]) -> Result<(), c_int> {
     let part = |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let mut parts = [part(head), part(rest)];
     loop {
-        // SAFETY: zeroes are a header that names nothing; it is made to name the two parts, which are only read.
+        // SAFETY: an all-zero header is valid and names nothing; it then names the two parts, which the kernel only
+        // reads.
         let sent = unsafe {
             let mut message: libc::msghdr = std::mem::zeroed();
             message.msg_iov = parts.as_mut_ptr();
@@ -270,10 +275,10 @@ fn send_packet(fd: c_int, head: &[u8], rest: &[u8]) -> Result<(), c_int> {
     }
 }
 
-/// What a descriptor is ready for, nothing if it was not within the time; an errno value if it cannot be told.
+/// Returns the ready events of a descriptor, none on timeout; an errno value if poll(2) fails.
 pub(crate) fn poll(fd: c_int, events: i16, timeout_ms: c_int) -> Result<i16, c_int> {
     let mut poll = libc::pollfd { fd, events, revents: 0 };
-    // SAFETY: one structure.
+    // SAFETY: `poll` points to one structure, as stated.
     match unsafe { libc::poll(&raw mut poll, 1, timeout_ms) } {
         1.. => Ok(poll.revents),
         0 => Ok(0),

@@ -1,9 +1,9 @@
-//! Text in the C structures: arrays of a fixed size that end with a zero.
+//! Text in the C structures: arrays of a fixed size, terminated by a zero.
 
 use libc::c_char;
 use std::ffi::CStr;
 
-/// Puts `text` into `to`, cut short if it must be, and ends it.
+/// Copies `text` into `to`, truncated if necessary, and terminates it.
 pub(crate) fn put<const N: usize>(to: &mut [c_char; N], text: &[u8]) {
     *to = [0; N];
     for (to, from) in to.iter_mut().take(N - 1).zip(text) {
@@ -11,7 +11,7 @@ pub(crate) fn put<const N: usize>(to: &mut [c_char; N], text: &[u8]) {
     }
 }
 
-/// A name that a program passes; `None` for null, which means any.
+/// Returns a name that a program passes; `None` for null, which means any.
 ///
 /// # Safety
 /// `name` is null or a C string that outlives the answer.
@@ -19,6 +19,6 @@ pub(crate) unsafe fn name<'a>(name: *const c_char) -> Option<&'a [u8]> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds the contract.
     Some(unsafe { CStr::from_ptr(name) }.to_bytes())
 }

@@ -14,8 +14,8 @@ use crate::virtual_host;
 
 const HEAD: usize = size_of::<ib_user_mad>();
 
-/// Sends the MAD of `length` bytes in the buffer. For a request, a response comes within `timeout_ms` of one of
-/// `retries` + 1 attempts, or the buffer comes back with a status of ETIMEDOUT.
+/// Sends the MAD of `length` bytes in the buffer. For a request, either a response arrives within `timeout_ms` of one
+/// of `retries` + 1 attempts, or the buffer comes back with status ETIMEDOUT.
 pub unsafe extern "C" fn umad_send(
     port_id: c_int,
     agent_id: c_int,
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn umad_send(
         return -EINVAL;
     };
     let whole = HEAD + length;
-    // SAFETY: the caller passes a buffer with a head and `length` bytes behind it.
+    // SAFETY: the caller passes a buffer with a header and `length` bytes after it.
     let written = unsafe {
         let head = umad.cast::<ib_user_mad>();
         (*head).timeout_ms = timeout_ms as u32;
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn umad_send(
     -EIO
 }
 
-/// Sends by a virtual host's port as write(2) does.
+/// Sends on a virtual host's port as write(2) does.
 fn written(port_id: c_int, socket: &Socket, head: &UmadHead, mad: &[u8]) -> isize {
     match socket.send(port_id, *head, mad) {
         Ok(()) => (HEAD + mad.len()) as isize,
@@ -69,8 +69,8 @@ fn written(port_id: c_int, socket: &Socket, head: &UmadHead, mad: &[u8]) -> isiz
     }
 }
 
-/// 0 once the port has something to receive, -ETIMEDOUT if it does not within the time, -EIO if that fails; errno says
-/// the same, or why it fails.
+/// Waits until the port has something to receive: returns 0, -ETIMEDOUT on timeout, or -EIO on failure; errno holds the
+/// same, or the reason of the failure.
 fn wait(port_id: c_int, timeout_ms: c_int) -> c_int {
     let waited = match virtual_host::opened(port_id) {
         Some(opened) => opened.socket.wait(port_id, deadline(timeout_ms)),
@@ -89,13 +89,13 @@ fn wait(port_id: c_int, timeout_ms: c_int) -> c_int {
     }
 }
 
-/// When a time ends; a negative one never does.
+/// Returns the deadline of a timeout; `None` for a negative one, which never ends.
 fn deadline(timeout_ms: c_int) -> Option<Instant> {
     Some(Instant::now() + Duration::from_millis(u64::try_from(timeout_ms).ok()?))
 }
 
-/// Receives a MAD: the number of the agent it is for, or a negative errno value. `length` is the room behind the head,
-/// and then what it was used for, or what it should have been (ENOSPC). A negative `timeout_ms` waits for ever.
+/// Receives a MAD: returns the number of its agent, or a negative errno value. `length` is the room after the header on
+/// entry, and the used or (with ENOSPC) required length on return. A negative `timeout_ms` waits for ever.
 pub unsafe extern "C" fn umad_recv(port_id: c_int, umad: *mut c_void, length: *mut c_int, timeout_ms: c_int) -> c_int {
     trace!("umad_recv", "fd {port_id} timeout {timeout_ms}");
     set_errno(0);
@@ -106,7 +106,8 @@ pub unsafe extern "C" fn umad_recv(port_id: c_int, umad: *mut c_void, length: *m
     };
     if let Some(opened) = virtual_host::opened(port_id) {
         let room = HEAD + usize::try_from(*length).unwrap_or(0);
-        // SAFETY: the caller's buffer has a head and `length` bytes behind it, and nobody else uses it meanwhile.
+        // SAFETY: the caller's buffer has a header and `length` bytes after it, and no other code uses it during the
+        // call.
         let buffer = unsafe { std::slice::from_raw_parts_mut(umad.cast::<u8>(), room) };
         return receive(port_id, &opened.socket, buffer, length, timeout_ms);
     }
@@ -117,7 +118,7 @@ pub unsafe extern "C" fn umad_recv(port_id: c_int, umad: *mut c_void, length: *m
         }
     }
     let room = HEAD + usize::try_from(*length).unwrap_or(0);
-    // SAFETY: the caller's buffer has a head and `length` bytes behind it.
+    // SAFETY: the caller's buffer has a header and `length` bytes after it.
     let read = unsafe { libc::read(port_id, umad, room) };
     // SAFETY: as above.
     let head = unsafe { umad.cast::<ib_user_mad>().read() };
@@ -127,7 +128,7 @@ pub unsafe extern "C" fn umad_recv(port_id: c_int, umad: *mut c_void, length: *m
             *length = read.saturating_sub(HEAD) as c_int;
             head.agent_id as c_int
         }
-        // ibsim's preloaded library answers so where the kernel says -1 and EAGAIN.
+        // ibsim's preloaded library returns this where the kernel returns -1 and EAGAIN.
         _ if read == -(EWOULDBLOCK as isize) => {
             if errno() == 0 {
                 set_errno(EWOULDBLOCK);
@@ -145,13 +146,13 @@ pub unsafe extern "C" fn umad_recv(port_id: c_int, umad: *mut c_void, length: *m
     }
 }
 
-/// Receives from a virtual host's port, with the answers that the kernel's would give.
+/// Receives from a virtual host's port, with the same results as a kernel port.
 fn receive(port_id: c_int, socket: &Socket, buffer: &mut [u8], length: &mut c_int, timeout_ms: c_int) -> c_int {
     let until = if timeout_ms == 0 { None } else { deadline(timeout_ms) };
     let mut thorough = timeout_ms == 0;
     let received = loop {
         match socket.receive(port_id, buffer, thorough) {
-            // Another thread may take what this one is woken for: then it waits on.
+            // Another thread may take the datagram that this one was woken for; then this one waits on.
             Err(EAGAIN) if timeout_ms != 0 => {}
             received => break received,
         }
@@ -159,7 +160,7 @@ fn receive(port_id: c_int, socket: &Socket, buffer: &mut [u8], length: &mut c_in
             set_errno(errno);
             return if errno == ETIMEDOUT { -ETIMEDOUT } else { -EIO };
         }
-        // What ended the wait may be the end of the port.
+        // The wake-up may mean the end of the port.
         thorough = true;
     };
     let head = || UmadHead::read_from_prefix(buffer).map(|(head, _)| head).unwrap_or_default();

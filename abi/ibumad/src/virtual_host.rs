@@ -1,4 +1,4 @@
-//! Programs of a virtual host, whose adapters are on a fabric in the daemon: what they are, and opening their ports.
+//! Programs of a virtual host, whose adapters are on a fabric in the daemon: their properties, and opening their ports.
 
 use libc::{EIO, ENODEV, c_int};
 use std::collections::BTreeMap;
@@ -23,25 +23,25 @@ static CLIENT: LazyLock<UmadClient> = LazyLock::new(|| {
     UmadClient::new(ConnectOptions { library_dir, ..ConnectOptions::default() })
 });
 
-/// The ports that are open, by the descriptors that programs know them by.
+/// The open ports, by the descriptors that programs use.
 static OPEN: Mutex<BTreeMap<c_int, Arc<Opened>>> = Mutex::new(BTreeMap::new());
 
 /// An open port.
 #[derive(Debug)]
 pub(crate) struct Opened {
     port: OpenPort,
-    /// What comes and goes on its socket.
+    /// The connection to the daemon.
     pub(crate) socket: Socket,
-    /// The socket's number in the system, whatever descriptors are duplicates of it.
+    /// The socket's inode number, which duplicate descriptors share.
     inode: u64,
 }
 
-/// Whether this process is a virtual host's.
+/// Whether this process belongs to a virtual host.
 pub(crate) fn is_ours() -> bool {
     *IS_OURS
 }
 
-/// What a refusal means for C; people read it if they have asked to.
+/// Returns the errno value of an error; prints its text if the debug level allows it.
 fn errno_of(error: &UmadError) -> c_int {
     if crate::debug::level() > 0 || std::env::var_os("WEFT_LOG").is_some_and(|to| to == "stderr") {
         warn("umad", &error.to_string());
@@ -108,7 +108,7 @@ fn describe(port: &IbPort) -> Port {
     }
 }
 
-/// Opens a port: a descriptor that is the program's.
+/// Opens a port; the returned descriptor belongs to the program.
 pub(crate) fn open(ca: &[u8], number: c_int) -> Result<c_int, c_int> {
     let (device, number) = with_port(ca, number, |device, port| (device.index, port.number)).ok_or(libc::EINVAL)?;
     let opened = CLIENT.open(device, number).map_err(|error| {
@@ -119,16 +119,16 @@ pub(crate) fn open(ca: &[u8], number: c_int) -> Result<c_int, c_int> {
     let fd = opened.socket.into_raw_fd();
     crate::socket::prepare(fd);
     trace!("umad_open_port", "opened port {number} of the virtual host, fd {fd}");
-    // One that was closed behind our back had the same descriptor.
+    // A port that the program closed without our call had the same descriptor.
     let inode = inode(fd).unwrap_or(0);
     let stale = table().insert(fd, Arc::new(Opened { port: opened.port, socket: Socket::new(rings), inode }));
     drop(stale);
     Ok(fd)
 }
 
-/// The number of a socket; `None` if the descriptor is no socket's.
+/// Returns the inode number of a socket; `None` if the descriptor is not a socket.
 fn inode(fd: c_int) -> Option<u64> {
-    // SAFETY: zeroes are such a structure, and the call fills it.
+    // SAFETY: an all-zero stat is valid, and the call fills it.
     let stat = unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
         (libc::fstat(fd, &raw mut stat) == 0).then_some(stat)?
@@ -140,7 +140,7 @@ fn table() -> std::sync::MutexGuard<'static, BTreeMap<c_int, Arc<Opened>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The port of this descriptor, which may be a duplicate of the one that opening it gave.
+/// Returns the port of this descriptor, which may be a duplicate of the original one.
 pub(crate) fn opened(fd: c_int) -> Option<Arc<Opened>> {
     let table = table();
     if table.is_empty() {
@@ -153,7 +153,7 @@ pub(crate) fn opened(fd: c_int) -> Option<Arc<Opened>> {
     table.values().find(|opened| opened.inode == inode).cloned()
 }
 
-/// Closes a port, but for its descriptor.
+/// Closes a port, except for its descriptor.
 pub(crate) fn close(fd: c_int) {
     let closed = table().remove(&fd);
     drop(closed);

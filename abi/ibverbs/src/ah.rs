@@ -1,4 +1,4 @@
-//! Address handles, and addresses made from what was received.
+//! Address handles, and addresses derived from received packets.
 
 use libc::c_int;
 use std::cell::UnsafeCell;
@@ -22,10 +22,10 @@ unsafe impl Object for Ah {
     type Public = ibv_ah;
 }
 
-/// An address as the adapter takes it.
+/// Converts an address to the adapter's form.
 pub(crate) fn request_of(attr: &ibv_ah_attr) -> AhRequest {
     AhRequest {
-        // SAFETY: sixteen bytes, whichever way they were written.
+        // SAFETY: sixteen bytes, valid through either member of the union.
         dgid: Gid(unsafe { attr.grh.dgid.raw }),
         sgid_index: attr.grh.sgid_index,
         flow_label: attr.grh.flow_label,
@@ -40,7 +40,7 @@ pub(crate) fn request_of(attr: &ibv_ah_attr) -> AhRequest {
     }
 }
 
-/// An address as C sees it.
+/// Converts an address to its C form.
 pub(crate) fn attr_of(av: &AddressVector) -> ibv_ah_attr {
     let mut attr: ibv_ah_attr = zeroed();
     attr.grh.dgid = ibv_gid { raw: av.dgid.0 };
@@ -77,12 +77,12 @@ fn create(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> Result<*mut ibv_ah, c_int>
     Ok(Ah { public: UnsafeCell::new(public), av }.leak())
 }
 
-/// Makes an address handle.
+/// Creates an address handle.
 pub extern "C" fn ibv_create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
     pointer(create(pd, attr))
 }
 
-/// Destroys an address handle. Work that was posted with it keeps its address.
+/// Destroys an address handle. Work requests posted with it keep its address.
 pub unsafe extern "C" fn ibv_destroy_ah(ah: *mut ibv_ah) -> c_int {
     if ah.is_null() {
         return code(Err(libc::EINVAL));
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn ibv_destroy_ah(ah: *mut ibv_ah) -> c_int {
     }
 }
 
-/// The two addresses of a received packet, and how it was framed.
+/// The two addresses of a received packet, and its framing.
 struct Received {
     from: Gid,
     to: Gid,
@@ -110,11 +110,11 @@ struct Received {
     traffic_class: u8,
 }
 
-/// Next header of a GRH that a BTH follows (RoCE v1), and of one that stands for an IPv6 header (RoCE v2).
+/// Next header of a GRH before a BTH (RoCE v1), and of a GRH that represents an IPv6 header (RoCE v2).
 const NEXT_HEADER_IBA: u8 = 0x1b;
 const NEXT_HEADER_UDP: u8 = 17;
 
-/// Reads the 40 bytes in front of a datagram: a GRH, an IPv6 header, or twenty bytes of nothing and an IPv4 header.
+/// Parses the 40 bytes in front of a datagram: a GRH, an IPv6 header, or twenty unused bytes and an IPv4 header.
 fn parse(bytes: &[u8; 40]) -> Result<Received, c_int> {
     let (_, ip4) = bytes.split_at(20);
     if ip4[0] == 0x45 && (bytes[0] >> 4 != 6 || ip4_checksum_holds(ip4)) {
@@ -144,7 +144,7 @@ fn parse(bytes: &[u8; 40]) -> Result<Received, c_int> {
     })
 }
 
-/// The Internet checksum over a whole header is all ones.
+/// Whether the Internet checksum over a whole header is all ones.
 fn ip4_checksum_holds(header: &[u8]) -> bool {
     let sum: u32 = header.chunks_exact(2).map(|c| u32::from(u16::from_be_bytes([c[0], c[1]]))).sum();
     (sum & 0xffff) + (sum >> 16) == 0xffff
@@ -172,7 +172,7 @@ fn init_from_wc(
     if grh.is_null() {
         return Err(libc::EINVAL);
     }
-    // SAFETY: the completion says that a header of 40 bytes is there; it may stand at any address.
+    // SAFETY: the completion says that a header of 40 bytes is there; it may be at any address.
     let bytes: [u8; 40] = unsafe { grh.cast::<[u8; 40]>().read_unaligned() };
     let received = parse(&bytes)?;
     if received.to.is_multicast() {
@@ -190,7 +190,7 @@ fn init_from_wc(
     Ok(attr)
 }
 
-/// The address of whoever sent a datagram.
+/// Derives the address of a datagram's sender.
 pub unsafe extern "C" fn ibv_init_ah_from_wc(
     context: *mut ibv_context,
     port_num: u8,
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn ibv_init_ah_from_wc(
     }
 }
 
-/// A handle of the address of whoever sent a datagram.
+/// Creates an address handle for a datagram's sender.
 pub unsafe extern "C" fn ibv_create_ah_from_wc(
     pd: *mut ibv_pd,
     wc: *mut ibv_wc,

@@ -6,14 +6,14 @@ use weft_abi_types::{ibv_buf, ibv_mr, ibv_pd};
 use crate::errors::{errno, fail_minus_one, fail_null};
 use crate::mr;
 
-/// What stands behind the opaque `ibv_buf`.
+/// The object behind the opaque `ibv_buf`.
 struct Buf {
     pd: *mut ibv_pd,
     addr: *mut c_void,
     size: usize,
 }
 
-/// Whether a range lies in a buffer of this domain.
+/// Whether a range lies within a buffer of this domain.
 pub(crate) fn holds(buf: *mut ibv_buf, pd: *mut ibv_pd, addr: *mut c_void, length: usize) -> bool {
     // SAFETY: null, or a buffer of ours.
     let Some(buf) = (unsafe { buf.cast::<Buf>().as_ref() }) else { return false };
@@ -71,7 +71,7 @@ pub extern "C" fn ibv_reg_buf_mr(
     mr::ibv_reg_mr(pd, addr, length, access)
 }
 
-/// No buffer has a dma-buf behind it.
+/// Fails: no buffer has a dma-buf.
 pub extern "C" fn ibv_export_buf_dmabuf_fd(_buf: *mut ibv_buf) -> c_int {
     fail_minus_one(libc::ENODATA)
 }

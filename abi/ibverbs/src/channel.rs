@@ -1,4 +1,4 @@
-//! Completion channels: a descriptor that is readable while completion events wait.
+//! Completion channels: descriptors that are readable while completion events wait.
 
 use libc::{c_int, c_uint, c_void};
 use std::cell::UnsafeCell;
@@ -12,14 +12,14 @@ use crate::errors::{code, fail_minus_one, pointer};
 use crate::object::{Object, acknowledge, zeroed};
 use crate::queue::{EventQueue, Open};
 
-/// A completion channel. Its events are completion queues, by address.
+/// A completion channel. Its events are addresses of completion queues.
 #[repr(C)]
 pub(crate) struct Channel {
     public: UnsafeCell<ibv_comp_channel>,
     pub(crate) events: Arc<EventQueue<usize>>,
 }
 
-/// The channels that are not destroyed.
+/// The channels that exist.
 static CHANNELS: Open<usize> = Open::new();
 
 // SAFETY: repr(C), the public structure first.
@@ -28,9 +28,9 @@ unsafe impl Object for Channel {
 }
 
 impl Channel {
-    /// How many completion queues are on it, where programs may look at it.
+    /// Returns the number of completion queues on the channel, in a field that programs may read.
     fn users(&self) -> &AtomicI32 {
-        // SAFETY: a field of our own public part, which we touch in no other way.
+        // SAFETY: a field of our own public part, which this library accesses in no other way.
         unsafe { AtomicI32::from_ptr(&raw mut (*self.public()).refcnt) }
     }
 
@@ -55,12 +55,12 @@ fn create(context: *mut ibv_context) -> Result<*mut ibv_comp_channel, c_int> {
     Ok(channel)
 }
 
-/// Makes a channel.
+/// Creates a channel.
 pub extern "C" fn ibv_create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
     pointer(create(context))
 }
 
-/// Destroys a channel; busy while completion queues are on it.
+/// Destroys a channel; EBUSY while completion queues use it.
 pub unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
     if channel.is_null() {
         return code(Err(libc::EINVAL));
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn ibv_get_cq_event(
     }
 }
 
-/// Acknowledges events; a queue can only be destroyed when all of its were.
+/// Acknowledges events; a queue can only be destroyed once all its events are acknowledged.
 pub unsafe extern "C" fn ibv_ack_cq_events(cq: *mut ibv_cq, nevents: c_uint) {
     if cq.is_null() {
         return;

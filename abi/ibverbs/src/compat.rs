@@ -1,4 +1,4 @@
-//! Calls of old that nobody should need: translations between the kernel's structures and ours, which rdma-core's own
+//! Legacy calls without expected users: translations between kernel structures and C structures, which rdma-core's own
 //! connection manager used, and address resolution.
 
 use weft_abi_types::{be16, be32, ibv_ah_attr, ibv_gid, ibv_qp_attr, ibv_qp_cap};
@@ -123,7 +123,7 @@ fn ah_from(src: &KernelAh) -> ibv_ah_attr {
     dst
 }
 
-/// An address, from the kernel's structure.
+/// Converts an address from the kernel's structure.
 pub unsafe extern "C" fn ibv_copy_ah_attr_from_kern(dst: *mut ibv_ah_attr, src: *const KernelAh) {
     // SAFETY: the caller's structures.
     if let Some(src) = unsafe { src.as_ref() } {
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn ibv_copy_ah_attr_from_kern(dst: *mut ibv_ah_attr, src: 
     }
 }
 
-/// Attributes of a queue pair, from the kernel's structure.
+/// Converts queue pair attributes from the kernel's structure.
 pub unsafe extern "C" fn ibv_copy_qp_attr_from_kern(dst: *mut ibv_qp_attr, src: *const KernelQp) {
     // SAFETY: the caller's structures.
     let Some(src) = (unsafe { src.as_ref() }) else { return };
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn ibv_copy_qp_attr_from_kern(dst: *mut ibv_qp_attr, src: 
     unsafe { dst.write(out) };
 }
 
-/// A path record, from the kernel's structure.
+/// Converts a path record from the kernel's structure.
 pub unsafe extern "C" fn ibv_copy_path_rec_from_kern(dst: *mut SaPath, src: *const KernelPath) {
     // SAFETY: the caller's structures.
     let Some(src) = (unsafe { src.as_ref() }) else { return };
@@ -187,11 +187,11 @@ pub unsafe extern "C" fn ibv_copy_path_rec_from_kern(dst: *mut SaPath, src: *con
     unsafe { dst.write(out) };
 }
 
-/// A path record, to the kernel's structure.
+/// Converts a path record to the kernel's structure.
 pub unsafe extern "C" fn ibv_copy_path_rec_to_kern(dst: *mut KernelPath, src: *const SaPath) {
     // SAFETY: the caller's structures.
     let Some(src) = (unsafe { src.as_ref() }) else { return };
-    // SAFETY: sixteen bytes each, whichever way they were written.
+    // SAFETY: sixteen bytes each, valid through either member of the union.
     let (dgid, sgid) = unsafe { (src.dgid.raw, src.sgid.raw) };
     let out = KernelPath {
         dgid,

@@ -1,4 +1,4 @@
-//! An open device: the context, with the tables of calls through which inlined verbs come in.
+//! An open device: the context, with the call tables that inlined verbs use.
 
 use libc::{c_int, c_void};
 use std::cell::UnsafeCell;
@@ -19,10 +19,11 @@ use crate::process::Process;
 use crate::queue::EventQueue;
 use crate::{cq, cq_ex, dm, mr, mw, port, post, qp, query, srq, td, xrc};
 
-/// Completion vectors that are offered at most; they are a hint here, the engine has one thread.
+/// Maximum number of completion vectors offered; they are a hint here, as the engine has one thread.
 const COMP_VECTORS_MAX: usize = 64;
 
-/// What was made on a context and not destroyed yet, in the order in which closing it must take them down.
+/// An object created on a context and not destroyed yet. The variants are in the order in which closing the context
+/// destroys them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owned {
     Qp(QpId),
@@ -39,37 +40,37 @@ pub(crate) enum Owned {
 pub(crate) struct Context {
     public: UnsafeCell<verbs_context>,
     pub(crate) device: DeviceId,
-    /// Where its objects live.
+    /// The engine in which its objects live.
     pub(crate) process: Process,
-    /// Asynchronous events; `async_fd` is its descriptor.
+    /// Asynchronous events; `async_fd` is their descriptor.
     pub(crate) events: Arc<EventQueue<AsyncItem>>,
-    /// `cmd_fd`: nothing is ever said over it, but programs may pass it around as a descriptor.
+    /// `cmd_fd`: carries no commands, but programs may pass it around as a descriptor.
     _cmd_fd: OwnedFd,
-    /// By what the engine knows it.
+    /// The engine's ID of the context.
     engine_id: OnceLock<ContextId>,
-    /// The device as it was when it was opened: what a forked child is told, which cannot ask.
+    /// The device at the time of opening, for a forked child, which cannot query it.
     at_open: OnceLock<DeviceAttr>,
-    /// What is to be taken down, and how often it was opened (XRC domains and their targets can be shared).
+    /// The remaining objects, and how often each was opened (XRC domains and their targets can be shared).
     owned: Mutex<BTreeMap<Owned, u32>>,
 }
 
 impl Context {
-    /// The context behind a pointer that a program passed.
+    /// Returns the context behind a pointer from the program.
     ///
     /// # Safety
-    /// The pointer came from `ibv_open_device` and was not closed.
+    /// The pointer came from `ibv_open_device`, and the program has not closed the context.
     pub(crate) unsafe fn of<'a>(context: *mut ibv_context) -> &'a Context {
-        // SAFETY: ibv_open_device hands out the `context` field of the verbs_context that a Context begins with.
+        // SAFETY: ibv_open_device returns the `context` field of the verbs_context at the start of a Context.
         unsafe { &*context.byte_sub(offset_of!(verbs_context, context)).cast::<Context>() }
     }
 
-    /// The public pointer.
+    /// Returns the public pointer.
     pub(crate) fn public(&self) -> *mut ibv_context {
         // SAFETY: only the address of a field is taken.
         unsafe { &raw mut (*self.public.get()).context }
     }
 
-    /// The context whose public pointer has this address.
+    /// Returns the context whose public pointer has this address.
     ///
     /// # Safety
     /// It is open.
@@ -82,7 +83,7 @@ impl Context {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The device as it is now.
+    /// Returns the device's current attributes.
     pub(crate) fn device_attr(&self) -> Result<DeviceAttr, c_int> {
         match self.at_open.get() {
             Some(attr) if self.process.is_dead() => Ok(attr.clone()),
@@ -90,12 +91,12 @@ impl Context {
         }
     }
 
-    /// Notes an object made.
+    /// Records a created object.
     pub(crate) fn own(&self, object: Owned) {
         *self.owned().entry(object).or_default() += 1;
     }
 
-    /// Notes an object destroyed.
+    /// Records a destroyed object.
     pub(crate) fn disown(&self, object: Owned) {
         let mut owned = self.owned();
         if let Some(count) = owned.get_mut(&object) {
@@ -107,14 +108,14 @@ impl Context {
     }
 }
 
-/// Refuses to make an object of parts that were not all made on one context: closing a context takes down what was made
-/// on it, and nothing else. Null stands for a part that is not there.
+/// Refuses to create an object from parts of different contexts: closing a context destroys only its own objects. Null
+/// stands for a missing part.
 pub(crate) fn of_one(context: *mut ibv_context, parts: &[*mut ibv_context]) -> Result<(), c_int> {
     let foreign = parts.iter().any(|part| !part.is_null() && *part != context);
     if foreign { Err(libc::EINVAL) } else { Ok(()) }
 }
 
-/// The contexts of parts, null for those that are null; for [`of_one`]. Unsafe: the parts are null or objects of ours.
+/// Returns the contexts of parts, null for null parts; for [`of_one`]. Unsafe: the parts are null or objects of ours.
 macro_rules! contexts_of {
     ($($part:expr),*) => {
         [$($part.as_ref().map_or(std::ptr::null_mut(), |part| part.context)),*]
@@ -122,7 +123,7 @@ macro_rules! contexts_of {
 }
 pub(crate) use contexts_of;
 
-/// An answer for calls that left the tables long ago.
+/// Does nothing: for calls that left the tables long ago.
 extern "C" fn gone() -> *mut c_void {
     fail_null(libc::ENOSYS)
 }
@@ -149,7 +150,7 @@ fn tables(device: *mut ibv_device, cmd_fd: c_int, async_fd: c_int) -> verbs_cont
     v.open_xrcd = Some(xrc::open_xrcd);
     v.close_xrcd = Some(xrc::close_xrcd);
     // Work queues, indirection tables, flows, counters, tag matching, rate limits and moderation need an Ethernet
-    // adapter: their slots stay empty, which the inlines answer with EOPNOTSUPP.
+    // adapter: their slots stay empty, for which the inlines return EOPNOTSUPP.
 
     let c = &mut v.context;
     c.device = device;
@@ -199,12 +200,12 @@ fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
     let id = unsafe { Device::of(device) }.id;
     let process = Process::this()?;
     let events = Arc::new(EventQueue::new(process)?);
-    // SAFETY: no pointers.
+    // SAFETY: the call passes no pointers.
     let cmd_fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
     if cmd_fd < 0 {
         return Err(errno());
     }
-    // SAFETY: the descriptor was just opened and is nobody else's.
+    // SAFETY: the descriptor was just opened, and has no other owner.
     let cmd_fd = unsafe { OwnedFd::from_raw_fd(cmd_fd) };
     let public = UnsafeCell::new(tables(device, cmd_fd.as_raw_fd(), events.fd()));
     let context = Box::new(Context {
@@ -218,7 +219,7 @@ fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
         owned: Mutex::default(),
     });
     let public = context.public();
-    // SAFETY: nobody else's yet; the mutex is in its final place.
+    // SAFETY: only this function knows the context yet; the mutex is in its final place.
     unsafe { libc::pthread_mutex_init(&raw mut (*public).mutex, std::ptr::null()) };
     let engine_id = process.open(id, public)?;
     let _ = context.engine_id.set(engine_id);
@@ -226,7 +227,7 @@ fn open(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
         let _ = context.at_open.set(attr);
     }
     let context: *mut Context = Box::into_raw(context);
-    // SAFETY: just made; from here on it is the program's.
+    // SAFETY: just created; from here on it is the program's.
     let (public, events) = unsafe { ((*context).public(), (*context).events.clone()) };
     event::CONTEXTS.insert(public.addr(), events);
     Ok(public)
@@ -237,8 +238,8 @@ pub extern "C" fn ibv_open_device(device: *mut ibv_device) -> *mut ibv_context {
     pointer(open(device))
 }
 
-/// Closes a device. What the program left on it goes too, as it does when the kernel closes the descriptor; its
-/// pointers to those objects are dead then.
+/// Closes a device and destroys the objects that the program left on it, as closing a kernel descriptor does; the
+/// program's pointers to them become invalid.
 pub unsafe extern "C" fn ibv_close_device(context: *mut ibv_context) -> c_int {
     if context.is_null() {
         return code(Err(libc::EINVAL));
@@ -248,7 +249,7 @@ pub unsafe extern "C" fn ibv_close_device(context: *mut ibv_context) -> c_int {
     let this = unsafe { Context::of(context) };
     let left = std::mem::take(&mut *this.owned());
     for object in left.keys() {
-        // A queue pair that others have open too lives on, and must not speak to this context.
+        // A queue pair that other contexts have also opened lives on, and must not report to this context.
         if let Owned::Qp(id) = *object {
             qp::forget_handles(this.process, id, context);
         }
@@ -256,12 +257,12 @@ pub unsafe extern "C" fn ibv_close_device(context: *mut ibv_context) -> c_int {
     if let Some(engine_id) = this.engine_id.get() {
         this.process.close(*engine_id, left);
     }
-    // SAFETY: leaked by open() as a Box<Context>, and the engine knows it no more.
+    // SAFETY: leaked by open() as a Box<Context>, and the engine has forgotten it.
     drop(unsafe { Box::from_raw(std::ptr::from_ref(this).cast_mut()) });
     0
 }
 
-/// Contexts cannot be shared between processes.
+/// Fails: contexts cannot be shared between processes.
 pub extern "C" fn ibv_import_device(_cmd_fd: c_int) -> *mut ibv_context {
     fail_null(libc::EOPNOTSUPP)
 }

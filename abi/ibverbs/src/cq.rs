@@ -1,4 +1,4 @@
-//! Completion queues: making, polling, arming.
+//! Completion queues: creating, polling, arming.
 
 use libc::{c_int, c_void};
 use std::cell::UnsafeCell;
@@ -13,7 +13,7 @@ use crate::event::{About, Reported};
 use crate::object::{Object, init_sync, wait_acknowledged, zeroed};
 use crate::process::Process;
 
-/// Completions that are fetched from the adapter in one go.
+/// Maximum number of completions fetched from the adapter in one call.
 pub(crate) const POLL_BATCH: usize = 16;
 
 /// A completion queue. All are extended ones, so that programs may cast.
@@ -25,7 +25,7 @@ pub(crate) struct Cq {
     channel: *mut ibv_comp_channel,
     comp_reported: Reported,
     pub(crate) async_reported: Reported,
-    /// Where an extended poll stands.
+    /// Position of an extended poll.
     pub(crate) cursor: Cursor,
 }
 
@@ -35,7 +35,7 @@ unsafe impl Object for Cq {
 }
 
 impl Cq {
-    /// The queue behind the pointer to its plain structure, which is the beginning of the extended one.
+    /// Returns the queue behind the pointer to its plain structure, which is the start of the extended one.
     ///
     /// # Safety
     /// As [`Object::of`].
@@ -44,27 +44,27 @@ impl Cq {
         unsafe { Cq::of(cq.cast()) }
     }
 
-    /// The queue at an address that the adapter gave back as a cookie.
+    /// Returns the queue at an address that the adapter returned as a cookie.
     ///
     /// # Safety
     /// The queue is alive.
     pub(crate) unsafe fn at<'a>(address: usize) -> &'a Cq {
-        // SAFETY: by the contract; the address was exposed when the queue was made.
+        // SAFETY: by the contract; the address was exposed when the queue was created.
         unsafe { &*std::ptr::with_exposed_provenance(address) }
     }
 
-    /// The plain public pointer.
+    /// Returns the plain public pointer.
     pub(crate) fn public_cq(&self) -> *mut ibv_cq {
         self.public().cast()
     }
 
-    /// The context.
+    /// Returns the context.
     pub(crate) fn context(&self) -> &Context {
-        // SAFETY: contexts outlive their objects, and nobody writes the pointer.
+        // SAFETY: contexts outlive their objects, and the program does not write the pointer.
         unsafe { Context::of((*self.public()).context) }
     }
 
-    /// A completion arrived that the queue was armed for.
+    /// Handles a completion that the queue was armed for.
     pub(crate) fn on_completion_event(&self) {
         if !self.channel.is_null() {
             // SAFETY: a channel outlives the queues on it.
@@ -72,13 +72,13 @@ impl Cq {
         }
     }
 
-    /// The program took a completion event.
+    /// Counts a completion event that the program took.
     pub(crate) fn on_event_taken(&self) {
         self.comp_reported.add();
     }
 }
 
-/// What both ways of making a queue say.
+/// Parameters of both creation calls.
 pub(crate) struct Request {
     pub(crate) context: *mut ibv_context,
     pub(crate) cqe: i64,
@@ -90,7 +90,7 @@ pub(crate) struct Request {
     pub(crate) wc_flags: u64,
 }
 
-/// Makes a queue.
+/// Creates a queue.
 pub(crate) fn create(request: &Request) -> Result<*mut ibv_cq_ex, c_int> {
     let Request { context, channel, .. } = *request;
     if context.is_null() {
@@ -105,7 +105,7 @@ pub(crate) fn create(request: &Request) -> Result<*mut ibv_cq_ex, c_int> {
     }
     let cqe = u32::try_from(request.cqe).map_err(|_| libc::EINVAL)?;
 
-    // The adapter wants the address as a cookie, so the object comes first, with an id that is filled in below.
+    // The adapter needs the address as a cookie, so the object comes first, with an ID that is filled in below.
     let mut public: ibv_cq_ex = zeroed();
     public.context = context;
     public.channel = channel;
@@ -133,7 +133,7 @@ pub(crate) fn create(request: &Request) -> Result<*mut ibv_cq_ex, c_int> {
         unsafe { Channel::of(channel) }.count(1);
     }
     let public = Box::into_raw(object).cast::<ibv_cq_ex>();
-    // SAFETY: just made, and nobody else's yet.
+    // SAFETY: just created, and no other code knows it yet.
     unsafe {
         (*public).handle = id.index;
         (*public).cqe = granted as c_int;
@@ -142,7 +142,7 @@ pub(crate) fn create(request: &Request) -> Result<*mut ibv_cq_ex, c_int> {
     Ok(public)
 }
 
-/// Makes a completion queue.
+/// Creates a completion queue.
 pub extern "C" fn ibv_create_cq(
     context: *mut ibv_context,
     cqe: c_int,
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn ibv_resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
     }
 }
 
-/// Destroys a queue; busy while queue pairs use it. Waits until all its events are acknowledged.
+/// Destroys a queue; EBUSY while queue pairs use it. Waits until all its events are acknowledged.
 pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
     if cq.is_null() {
         return fail(libc::EINVAL);
@@ -191,8 +191,7 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
     if let Err(errno) = this.process.control(|hca, _| hca.destroy_cq(this.id)) {
         return fail(errno);
     }
-    // The adapter knows the queue no more; once nobody speaks of it either, what was said before and not read is
-    // forgotten.
+    // The adapter has forgotten the queue. Once no event in progress names it either, purge its unread events.
     this.process.quiesce();
     let address = std::ptr::from_ref(this).addr();
     let context = this.context();
@@ -214,7 +213,7 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
     0
 }
 
-/// A completion as C sees it.
+/// Converts a completion to its C form.
 pub(crate) fn wc_of(wc: &Wc) -> ibv_wc {
     ibv_wc {
         wr_id: wc.wr_id,
@@ -237,7 +236,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc:
     let Ok(wanted) = usize::try_from(num_entries) else { return -libc::EINVAL };
     // SAFETY: a queue of ours: this is the fast path, and C calls it through the queue itself.
     let this = unsafe { Cq::of_plain(cq) };
-    // What an extended poll fetched and did not look at comes first.
+    // Completions that an extended poll fetched and did not return come first.
     let mut done = 0;
     while done < wanted
         && let Some(left) = this.cursor.take_left()
@@ -250,7 +249,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc:
     let polled = unsafe {
         match wanted - done {
             0 => Ok(0),
-            // The poll of one is the commonest, and most often in vain: it has no large room to make ready.
+            // A poll for one is the most frequent, and most of them find nothing: it needs no large buffer.
             1 => poll_into::<1>(this, wc.add(done), 1),
             left => poll_many(this, wc.add(done), left),
         }
@@ -262,7 +261,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc:
     }
 }
 
-/// As [`poll_into`], many at a time; apart, so that polls of one do not make room for them.
+/// As [`poll_into`], many at a time; a separate function, so that polls for one do not reserve its buffer.
 ///
 /// # Safety
 /// As for [`poll_into`].
@@ -272,7 +271,7 @@ unsafe fn poll_many(this: &Cq, wc: *mut ibv_wc, wanted: usize) -> Result<usize, 
     unsafe { poll_into::<POLL_BATCH>(this, wc, wanted) }
 }
 
-/// Takes completions, `N` at a time; an error after some is told by the next poll.
+/// Takes completions, `N` at a time; if an error follows some completions, the next poll returns it.
 ///
 /// # Safety
 /// There is room for `wanted` completions at `wc`.

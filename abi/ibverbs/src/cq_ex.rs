@@ -19,12 +19,12 @@ use crate::errors::{fail, fail_null, pointer};
 use crate::object::Object;
 use crate::process;
 
-/// Fields that completions can be asked to have.
+/// Fields that programs can request in completions.
 const WC_FLAGS: u64 = (IBV_WC_STANDARD_FLAGS
     | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP
     | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) as u64;
 
-/// Completions fetched and not handed out yet.
+/// Completions fetched and not returned yet.
 #[derive(Default)]
 struct Fetched {
     batch: [Wc; POLL_BATCH],
@@ -32,20 +32,20 @@ struct Fetched {
     end: usize,
 }
 
-/// Where an extended poll stands.
+/// Position of an extended poll.
 pub(crate) struct Cursor {
-    /// Held from start to end, unless the program promised to use one thread.
+    /// Held from start to end, unless the program promised to use a single thread.
     poll_lock: parking_lot::RawMutex,
     single_threaded: bool,
     fetched: Mutex<Fetched>,
-    /// Some were, ever: until then a plain poll need not look.
+    /// Whether an extended poll ever fetched completions: until then a plain poll need not check.
     used: AtomicBool,
-    /// The completion being read. Only the thread between start and end touches it.
+    /// The current completion. Only the thread between start and end touches it.
     current: UnsafeCell<Wc>,
 }
 
 impl Cursor {
-    /// At rest.
+    /// Creates an idle cursor.
     pub(crate) fn new(single_threaded: bool) -> Cursor {
         Cursor {
             poll_lock: parking_lot::RawMutex::INIT,
@@ -56,10 +56,10 @@ impl Cursor {
         }
     }
 
-    /// A completion that was fetched and not handed out, for a plain poll of the same queue.
+    /// Takes a fetched completion that was not returned, for a plain poll of the same queue.
     #[inline]
     pub(crate) fn take_left(&self) -> Option<Wc> {
-        // A program that polls in both ways from several threads sees to it that one knows of the other.
+        // A program that polls in both ways from several threads synchronises them itself.
         if !self.used.load(Ordering::Relaxed) {
             return None;
         }
@@ -75,7 +75,7 @@ impl Cursor {
         Some(fetched.batch[fetched.next - 1])
     }
 
-    /// Drops what was fetched of a queue pair.
+    /// Drops the fetched completions of a queue pair.
     pub(crate) fn forget(&self, qpn: u32) {
         let mut fetched = self.fetched.lock();
         let Fetched { batch, next, end } = &mut *fetched;
@@ -96,7 +96,7 @@ impl Cursor {
     }
 
     /// # Safety
-    /// The calling thread has locked it.
+    /// The calling thread holds the lock.
     unsafe fn unlock(&self) {
         if !self.single_threaded {
             // SAFETY: by the contract.
@@ -105,10 +105,10 @@ impl Cursor {
     }
 }
 
-/// Moves to the next completion: 0, ENOENT if there is none, or an error.
+/// Moves to the next completion: returns 0, ENOENT if there is none, or an error.
 ///
 /// # Safety
-/// The calling thread is the one that polls.
+/// The calling thread is the polling thread.
 unsafe fn advance(cq: &Cq) -> c_int {
     let cursor = &cq.cursor;
     let wc = {
@@ -127,7 +127,7 @@ unsafe fn advance(cq: &Cq) -> c_int {
         fetched.batch[fetched.next - 1]
     };
     let public = cq.public();
-    // SAFETY: by the contract nobody else touches the current completion or the public fields now.
+    // SAFETY: by the contract no other thread touches the current completion or the public fields now.
     unsafe {
         (*public).wr_id = wc.wr_id;
         (*public).status = wc.status as u32;
@@ -143,7 +143,7 @@ unsafe extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr)
         return libc::EINVAL;
     }
     this.cursor.lock();
-    // SAFETY: this thread polls from here on; on failure it does not, and gives the lock back.
+    // SAFETY: this thread polls from here on; on failure it does not, and releases the lock.
     unsafe {
         let rc = advance(this);
         if rc != 0 {
@@ -163,7 +163,7 @@ unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
     unsafe { Cq::of(cq).cursor.unlock() };
 }
 
-/// The completion being read.
+/// Returns the current completion.
 ///
 /// # Safety
 /// Called between start and end, on the polling thread.
@@ -175,7 +175,7 @@ unsafe fn current<'a>(cq: *mut ibv_cq_ex) -> &'a Wc {
 macro_rules! readers {
     ($($name:ident -> $ty:ty = |$wc:ident| $value:expr;)*) => {$(
         unsafe extern "C" fn $name(cq: *mut ibv_cq_ex) -> $ty {
-            // SAFETY: C reads fields between start and end only.
+            // SAFETY: C reads fields only between start and end.
             let $wc = unsafe { current(cq) };
             $value
         }
@@ -197,8 +197,8 @@ readers! {
     read_completion_wallclock_ns -> u64 = |wc| process::wallclock_ns(wc.timestamp);
 }
 
-/// Fills in the calls that every extended queue has, and the readers of the fields asked for. The others stay null,
-/// for a program may test them.
+/// Fills in the calls that every extended queue has, and the readers of the requested fields. The others stay null,
+/// because a program may test them.
 pub(crate) fn fill_calls(public: &mut ibv_cq_ex, wc_flags: u64) {
     public.start_poll = Some(start_poll);
     public.next_poll = Some(next_poll);
@@ -228,7 +228,7 @@ pub(crate) unsafe extern "C" fn create_cq_ex(
     if attr.is_null() {
         return fail_null(libc::EINVAL);
     }
-    // SAFETY: the caller's attributes; what comp_mask does not name may not be there, and is not looked at.
+    // SAFETY: the caller's attributes; fields that comp_mask does not name may be missing, and are not read.
     let attr = unsafe { &*attr };
     let given = |mask: u32| attr.comp_mask & mask != 0;
     let flags = if given(IBV_CQ_INIT_ATTR_MASK_FLAGS) { attr.flags } else { 0 };

@@ -1,4 +1,4 @@
-//! Devices: the list that programs choose from.
+//! Devices, and the list from which programs choose.
 
 use libc::{c_char, c_int};
 use std::cell::UnsafeCell;
@@ -11,8 +11,8 @@ use crate::errors::fail_null;
 use crate::object::{Object, zeroed};
 use crate::process::Process;
 
-/// A device. It is never freed: programs keep pointers to devices they did not open, whatever the manual page says,
-/// and a process meets few devices.
+/// A device. It is never freed: programs keep pointers to devices that they did not open, despite the manual page, and
+/// a process sees few devices.
 #[repr(C)]
 pub(crate) struct Device {
     public: UnsafeCell<verbs_device>,
@@ -28,7 +28,7 @@ unsafe impl Object for Device {
 // SAFETY: the public part is written before the device is shared, and only read afterwards.
 unsafe impl Sync for Device {}
 
-/// All devices ever met.
+/// All devices seen so far.
 static KNOWN: Mutex<Vec<&'static Device>> = Mutex::new(Vec::new());
 
 /// Copies as much of `text` as fits, with a zero at the end.
@@ -40,7 +40,8 @@ fn copy_text(to: &mut [c_char], text: &str) {
 }
 
 impl Device {
-    /// `number` is the one of its node in /dev/infiniband, as `weft run` shows it: UCX and others look whether the node is there.
+    /// Creates a device. `number` is that of its node in /dev/infiniband, as `weft run` shows it: UCX and others check
+    /// that the node exists.
     fn new(id: DeviceId, attr: &DeviceAttr, number: u32) -> Device {
         let mut v: verbs_device = zeroed();
         v.ops = null();
@@ -61,13 +62,13 @@ impl Device {
     }
 
     fn is(&self, id: DeviceId, attr: &DeviceAttr) -> bool {
-        // SAFETY: the name was written with a terminating zero, and nobody writes it again.
+        // SAFETY: the name is zero-terminated, and is never written again.
         let name = unsafe { std::ffi::CStr::from_ptr(self.name()) };
         self.id == id && self.node_guid == attr.node_guid && name.to_bytes() == attr.name.as_bytes()
     }
 }
 
-/// The object of a device: the one that earlier lists held, or a new one.
+/// Returns the object of a device: the one from earlier lists, or a new one.
 fn object_of(id: DeviceId, attr: &DeviceAttr, number: u32) -> *mut ibv_device {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(device) = known.iter().find(|device| device.is(id, attr)) {
@@ -79,7 +80,7 @@ fn object_of(id: DeviceId, attr: &DeviceAttr, number: u32) -> *mut ibv_device {
     public
 }
 
-/// The devices there are, and a null after them.
+/// Returns the available devices, followed by a null.
 pub unsafe extern "C" fn ibv_get_device_list(num_devices: *mut c_int) -> *mut *mut ibv_device {
     if !num_devices.is_null() {
         // SAFETY: the caller passes null or a place for the count.
@@ -91,7 +92,7 @@ pub unsafe extern "C" fn ibv_get_device_list(num_devices: *mut c_int) -> *mut *m
     };
     let mut adapters = 0..;
     let numbered = devices.iter().map(|(id, attr)| {
-        // A virtual host counts its own adapters, whatever else is in the daemon.
+        // A virtual host numbers its own adapters, whatever else is in the daemon.
         let number = if attr.fabric().is_some() { adapters.next() } else { None };
         object_of(*id, attr, number.unwrap_or(id.0))
     });
@@ -120,7 +121,7 @@ pub unsafe extern "C" fn ibv_free_device_list(list: *mut *mut ibv_device) {
     }
 }
 
-/// The device's name.
+/// Returns the device's name.
 pub unsafe extern "C" fn ibv_get_device_name(device: *mut ibv_device) -> *const c_char {
     if device.is_null() {
         return fail_null(libc::EINVAL);
@@ -129,7 +130,7 @@ pub unsafe extern "C" fn ibv_get_device_name(device: *mut ibv_device) -> *const 
     unsafe { Device::of(device).name() }
 }
 
-/// The node GUID, in network order.
+/// Returns the node GUID, in network order.
 pub unsafe extern "C" fn ibv_get_device_guid(device: *mut ibv_device) -> be64 {
     if device.is_null() {
         return 0;
@@ -138,7 +139,7 @@ pub unsafe extern "C" fn ibv_get_device_guid(device: *mut ibv_device) -> be64 {
     unsafe { Device::of(device).node_guid.to_be() }
 }
 
-/// The number of the device among those of the machine.
+/// Returns the index of the device on this machine.
 pub unsafe extern "C" fn ibv_get_device_index(device: *mut ibv_device) -> c_int {
     if device.is_null() {
         return -1;

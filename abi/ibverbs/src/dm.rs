@@ -1,5 +1,5 @@
-//! Device memory: memory that an adapter would have on board. Here it is ordinary memory that only keys and the two
-//! copy calls reach.
+//! Device memory, which hardware adapters have on board. Here it is ordinary memory that only keys and the two copy
+//! calls reach.
 
 use libc::{c_int, c_uint, c_void};
 use std::cell::UnsafeCell;
@@ -11,16 +11,16 @@ use crate::mr::{self, Kind, access_of};
 use crate::object::{Object, zeroed};
 use crate::pd::Pd;
 
-/// Bytes of one piece of device memory at most: what an adapter might have.
+/// Maximum size of one piece of device memory in bytes: what a hardware adapter might have.
 pub(crate) const DM_SIZE_MAX: usize = 1 << 20;
 
-/// Copies are in words of this many bytes, as device memory is addressed.
+/// Copies use words of this many bytes, like hardware device memory.
 const DM_WORD: u64 = 4;
 
 /// A page, or a divisor of one.
 const PAGE: usize = 4096;
 
-/// Alignment that can be asked for, as a power of two: a page.
+/// Maximum alignment, as a power of two: a page.
 const LOG_ALIGN_MAX: u32 = 12;
 
 /// Rights that a region over device memory may have.
@@ -37,7 +37,7 @@ struct Dm {
     public: UnsafeCell<ibv_dm>,
     addr: *mut c_void,
     length: usize,
-    /// Bytes of the mapping: whole pages, and one more, which a region of no bytes stands on.
+    /// Length of the mapping in bytes: whole pages, and one more, for a region of zero bytes.
     mapped: usize,
 }
 
@@ -47,13 +47,13 @@ unsafe impl Object for Dm {
 }
 
 impl Dm {
-    /// The place for a copy of `length` bytes at an offset: within, and in whole words.
+    /// Returns the address for a copy of `length` bytes at an offset, if it is within the memory and in whole words.
     fn words(&self, offset: u64, length: usize) -> Option<*mut u8> {
         let whole = offset.is_multiple_of(DM_WORD) && (length as u64).is_multiple_of(DM_WORD);
         if whole { self.at(offset, length) } else { None }
     }
 
-    /// The place at an offset, if `length` bytes lie there.
+    /// Returns the address of an offset, if `length` bytes from there are within the memory.
     fn at(&self, offset: u64, length: usize) -> Option<*mut u8> {
         let offset = usize::try_from(offset).ok()?;
         let end = offset.checked_add(length)?;
@@ -111,7 +111,7 @@ pub(crate) unsafe extern "C" fn free_dm(dm: *mut ibv_dm) -> c_int {
 unsafe extern "C" fn memcpy_to_dm(dm: *mut ibv_dm, offset: u64, from: *const c_void, length: usize) -> c_int {
     // SAFETY: device memory of ours.
     let Some(to) = (unsafe { Dm::of(dm) }).words(offset, length) else { return fail(libc::EFAULT) };
-    // SAFETY: checked; `from` has `length` bytes by the caller's word.
+    // SAFETY: checked; `from` has `length` bytes, as the caller promises.
     unsafe { to.copy_from(from.cast(), length) };
     0
 }
@@ -119,7 +119,7 @@ unsafe extern "C" fn memcpy_to_dm(dm: *mut ibv_dm, offset: u64, from: *const c_v
 unsafe extern "C" fn memcpy_from_dm(to: *mut c_void, dm: *mut ibv_dm, offset: u64, length: usize) -> c_int {
     // SAFETY: device memory of ours.
     let Some(from) = (unsafe { Dm::of(dm) }).words(offset, length) else { return fail(libc::EFAULT) };
-    // SAFETY: checked; `to` has room for `length` bytes by the caller's word.
+    // SAFETY: checked; `to` has room for `length` bytes, as the caller promises.
     unsafe { to.cast::<u8>().copy_from(from, length) };
     0
 }
@@ -142,7 +142,7 @@ fn register(
     // SAFETY: device memory and a domain of ours.
     let (dm, this) = unsafe { (Dm::of(dm), Pd::of(pd)) };
     let place = dm.at(offset, length).ok_or(libc::EINVAL)?;
-    // The adapter has no regions of no bytes: such a one gets a byte that belongs to nobody.
+    // The adapter has no zero-length regions: such a region gets one byte of the spare page.
     let (place, bytes) = match length {
         0 => (dm.addr.cast::<u8>().wrapping_add(dm.mapped - PAGE), 1),
         _ => (place, length as u64),
@@ -161,25 +161,25 @@ pub(crate) unsafe extern "C" fn reg_dm_mr(
     pointer(register(pd, dm, offset, length, access))
 }
 
-/// Device memory cannot be shared between processes.
+/// Fails: device memory cannot be shared between processes.
 pub extern "C" fn ibv_import_dm(_context: *mut ibv_context, _dm_handle: u32) -> *mut ibv_dm {
     fail_null(libc::EOPNOTSUPP)
 }
 
-/// Nothing was imported.
+/// Does nothing: nothing can be imported.
 pub extern "C" fn ibv_unimport_dm(_dm: *mut ibv_dm) {}
 
-/// No dma-buf stands behind device memory here.
+/// Fails: device memory has no dma-buf here.
 pub extern "C" fn ibv_dm_export_dmabuf_fd(_dm: *mut ibv_dm) -> c_int {
     fail_minus_one(libc::EOPNOTSUPP)
 }
 
-/// DMA handles steer caches of a PCI device; there is none.
+/// Fails: DMA handles steer caches of a PCI device, and there is none.
 pub extern "C" fn ibv_alloc_dmah(_context: *mut ibv_context, _attr: *mut ibv_dmah_init_attr) -> *mut ibv_dmah {
     fail_null(libc::EOPNOTSUPP)
 }
 
-/// None was made.
+/// Fails: no DMA handle exists.
 pub extern "C" fn ibv_dealloc_dmah(_dmah: *mut ibv_dmah) -> c_int {
     code(Err(libc::EOPNOTSUPP))
 }

@@ -1,4 +1,4 @@
-//! Errors on their way to C. Calls tell them in three ways: an errno value, -1 with errno, or null with errno.
+//! Conversion of errors to C. Calls report them in three ways: an errno value, -1 with errno, or null with errno.
 
 use libc::c_int;
 use weft_verbs::VerbsError;
@@ -9,13 +9,13 @@ pub(crate) fn set_errno(errno: c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// This thread's errno.
+/// Returns this thread's errno.
 pub(crate) fn errno() -> c_int {
     // SAFETY: errno is this thread's own.
     unsafe { *libc::__errno_location() }
 }
 
-/// Sets errno and returns it, for calls that answer with an errno value.
+/// Sets errno and returns it, for calls that return an errno value.
 pub(crate) fn fail(errno: c_int) -> c_int {
     set_errno(errno);
     errno
@@ -33,7 +33,7 @@ pub(crate) fn fail_null<T>(errno: c_int) -> *mut T {
     std::ptr::null_mut()
 }
 
-/// 0, or the errno value of an error.
+/// Returns 0, or the errno value of an error.
 pub(crate) fn code(result: Result<(), c_int>) -> c_int {
     match result {
         Ok(()) => 0,
@@ -41,12 +41,12 @@ pub(crate) fn code(result: Result<(), c_int>) -> c_int {
     }
 }
 
-/// A pointer, or null with errno.
+/// Returns a pointer, or null with errno.
 pub(crate) fn pointer<T>(result: Result<*mut T, c_int>) -> *mut T {
     result.unwrap_or_else(fail_null)
 }
 
-/// An error of the adapter as an errno value.
+/// Returns the errno value of an adapter's error.
 pub(crate) fn of_verbs(error: VerbsError) -> c_int {
     error.errno()
 }

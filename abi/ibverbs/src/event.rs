@@ -1,4 +1,4 @@
-//! Asynchronous events, and the way of every event from the adapter to the program.
+//! Asynchronous events, and the path of every event from the adapter to the program.
 
 use libc::c_int;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +16,7 @@ use crate::qp::{Handles, Qp};
 use crate::queue::Open;
 use crate::srq::Srq;
 
-/// What an event is about: an object of this process by address, or a port.
+/// The subject of an event: an object of this process, by address, or a port.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
     Cq(usize),
@@ -25,32 +25,32 @@ pub(crate) enum About {
     Port(u8),
 }
 
-/// One event that waits to be read.
+/// An event that waits for the program.
 #[derive(Clone, Copy)]
 pub(crate) struct AsyncItem {
     event: AsyncEvent,
-    /// Whom it is about.
+    /// The subject.
     pub(crate) about: About,
 }
 
-/// Events about one object that the program has taken, against which acknowledgements are counted.
+/// Number of events about one object that the program has taken, to compare with its acknowledgements.
 #[derive(Default)]
 pub(crate) struct Reported(AtomicU32);
 
 impl Reported {
-    /// One more was taken.
+    /// Counts one more taken event.
     pub(crate) fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many were taken.
+    /// Returns the number of taken events.
     pub(crate) fn get(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl About {
-    /// Whom to count a taken event for.
+    /// Counts a taken event for its subject.
     ///
     /// # Safety
     /// The object is alive: its events are purged before it is freed, and their list is locked.
@@ -67,19 +67,19 @@ impl About {
     }
 }
 
-/// An armed completion queue, whose address the cookie is, got a completion. The object is alive: whoever destroys it
-/// waits in [`crate::process::Process::quiesce`] until no event names it any more.
+/// Handles a completion event for an armed completion queue, whose address is the cookie. The queue is alive: its
+/// destroyer waits in [`crate::process::Process::quiesce`] until no event names it any more.
 pub(crate) fn on_completion(cookie: Cookie) {
-    // SAFETY: as said.
+    // SAFETY: the queue is alive, as said above.
     unsafe { Cq::at(cookie as usize) }.on_completion_event();
 }
 
-/// An asynchronous event for the context at this address, or for the object whose address the cookie is. Both are alive,
-/// as for [`on_completion`].
+/// Handles an asynchronous event for the context at this address, or for the object whose address is the cookie. Both
+/// are alive, as for [`on_completion`].
 pub(crate) fn on_async(context: usize, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie) {
     let address = cookie as usize;
     let item = |about| AsyncItem { event, about };
-    // SAFETY: as said, for all of them.
+    // SAFETY: the context and the objects are alive, as said above.
     unsafe {
         match subject {
             AsyncSubject::Cq(_) => Cq::at(address).context().events.push(item(About::Cq(address))),
@@ -93,7 +93,7 @@ pub(crate) fn on_async(context: usize, event: AsyncEvent, subject: AsyncSubject,
     }
 }
 
-/// The contexts that are not closed.
+/// The open contexts.
 pub(crate) static CONTEXTS: Open<AsyncItem> = Open::new();
 
 /// Takes the next event of a device, waiting for one unless the descriptor is O_NONBLOCK.
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn ibv_get_async_event(context: *mut ibv_context, event: *
     0
 }
 
-/// Acknowledges an event; an object can only be destroyed when all of its were.
+/// Acknowledges an event; an object can only be destroyed once all its events are acknowledged.
 pub unsafe extern "C" fn ibv_ack_async_event(event: *mut ibv_async_event) {
     if event.is_null() {
         return;

@@ -1,24 +1,24 @@
-//! fork(2): nothing is pinned, so pages may be copied on write as they like, and nothing need be prepared.
+//! fork(2): no page is pinned, so all may be copied on write, and no preparation is needed.
 
 use libc::{c_int, c_void};
 use weft_abi_types::{IBV_FORK_UNNEEDED, ibv_fork_status};
 
-/// Nothing to prepare.
+/// Does nothing: no preparation is needed.
 pub extern "C" fn ibv_fork_init() -> c_int {
     0
 }
 
-/// There is nothing that fork could break.
+/// Reports that fork is always safe.
 pub extern "C" fn ibv_is_fork_initialized() -> ibv_fork_status {
     IBV_FORK_UNNEEDED
 }
 
-/// Nothing to mark.
+/// Does nothing: no page needs a mark.
 pub extern "C" fn ibv_dontfork_range(_base: *mut c_void, _size: usize) -> c_int {
     0
 }
 
-/// Nothing to unmark.
+/// Does nothing: no page has a mark.
 pub extern "C" fn ibv_dofork_range(_base: *mut c_void, _size: usize) -> c_int {
     0
 }

@@ -25,12 +25,12 @@ fn entry_of(row: &GidEntry, port: u32, fabric: bool) -> ibv_gid_entry {
     entry
 }
 
-/// Valid rows of a port's table.
+/// Returns the valid rows of a port's table.
 fn rows_of(number: u32, port: &PortAttr) -> Vec<ibv_gid_entry> {
     port.gids.iter().map(|row| entry_of(row, number, port.infiniband.is_some())).collect()
 }
 
-/// Valid rows of the tables of all ports.
+/// Returns the valid rows of all ports' tables.
 fn rows(context: *mut ibv_context) -> Result<Vec<ibv_gid_entry>, c_int> {
     if context.is_null() {
         return Err(libc::EINVAL);
@@ -40,7 +40,7 @@ fn rows(context: *mut ibv_context) -> Result<Vec<ibv_gid_entry>, c_int> {
     Ok((1..).zip(&device.ports).flat_map(|(number, port)| rows_of(number, port)).collect())
 }
 
-/// One row: ENODATA for an empty one.
+/// Returns one row; ENODATA if it is empty.
 fn row(context: *mut ibv_context, port_num: u32, index: u32) -> Result<ibv_gid_entry, c_int> {
     let port = port_of(context, port_num)?;
     if index >= GID_TABLE_LEN {
@@ -49,7 +49,7 @@ fn row(context: *mut ibv_context, port_num: u32, index: u32) -> Result<ibv_gid_e
     rows_of(port_num, &port).into_iter().find(|row| row.gid_index == index).ok_or(libc::ENODATA)
 }
 
-/// Writes the part of an entry that the caller knows.
+/// Writes the part of an entry that the caller's version of the structure has.
 ///
 /// # Safety
 /// `to` has room for `size` bytes.
@@ -62,7 +62,7 @@ unsafe fn write_entry(to: *mut u8, size: usize, entry: &ibv_gid_entry) {
     }
 }
 
-/// The GID of a row; zero for an empty one.
+/// Returns the GID of a row; zero if it is empty.
 pub unsafe extern "C" fn ibv_query_gid(
     context: *mut ibv_context,
     port_num: u8,
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn ibv_query_gid(
     0
 }
 
-/// A row with all that is known of it; ENODATA for an empty one.
+/// Returns a row with all its fields; ENODATA if it is empty.
 pub unsafe extern "C" fn _ibv_query_gid_ex(
     context: *mut ibv_context,
     port_num: u32,
@@ -98,14 +98,14 @@ pub unsafe extern "C" fn _ibv_query_gid_ex(
         return code(Err(libc::EINVAL));
     }
     match row(context, port_num, gid_index) {
-        // SAFETY: the caller says that its entry has this size.
+        // SAFETY: the caller states the size of its entry.
         Ok(found) => unsafe { write_entry(entry.cast(), entry_size, &found) },
         Err(errno) => return code(Err(errno)),
     }
     0
 }
 
-/// All valid rows: how many, or a negative errno value.
+/// Returns all valid rows: their number, or a negative errno value.
 pub unsafe extern "C" fn _ibv_query_gid_table(
     context: *mut ibv_context,
     entries: *mut ibv_gid_entry,
@@ -127,13 +127,13 @@ pub unsafe extern "C" fn _ibv_query_gid_table(
         return -(libc::EINVAL as isize);
     }
     for (i, row) in rows.iter().enumerate() {
-        // SAFETY: the caller says that it has room for max_entries entries of this size.
+        // SAFETY: the caller states that it has room for max_entries entries of this size.
         unsafe { write_entry(entries.cast::<u8>().add(i * entry_size), entry_size, row) };
     }
     rows.len() as isize
 }
 
-/// What sysfs calls the type of a row: 0 for InfiniBand and RoCE v1, 1 for RoCE v2.
+/// Returns the sysfs number of a row's type: 0 for InfiniBand and RoCE v1, 1 for RoCE v2.
 pub unsafe extern "C" fn ibv_query_gid_type(
     context: *mut ibv_context,
     port_num: u8,

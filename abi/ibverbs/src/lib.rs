@@ -1,11 +1,11 @@
 //! `libibverbs.so.1`, drop-in: the C interface of verbs on Weft's engine, one file for each family of calls.
 //!
-//! Each file translates: C structures to the nouns of `weft_verbs`, a call of the adapter ([`process`]), its answer
-//! back to C. Objects that programs hold are the public structure with our part behind it ([`object`]). What is exported
-//! at which version stands in `ibverbs.sym`, which also says which calls are stubs.
+//! Each file translates C structures to the types of `weft_verbs`, calls the adapter ([`process`]), and translates the
+//! result back to C. An object that a program holds is the public structure followed by our private part ([`object`]).
+//! `ibverbs.sym` lists the exported symbols with their versions, and marks the stubs.
 //!
-//! A call that an adapter made of software cannot do answers as a driver that lacks it does; nothing a program passes,
-//! short of wild pointers, makes the library panic.
+//! For an operation that a software adapter cannot perform, a call returns the same error as a driver without support;
+//! no argument of a program, short of wild pointers, makes the library panic.
 
 #![allow(clippy::missing_safety_doc, reason = "the contracts are those of the verbs manual pages")]
 #![allow(clippy::not_unsafe_ptr_arg_deref, reason = "the functions are C's, which knows no unsafe")]

@@ -7,7 +7,7 @@ use weft_verbs::Gid;
 use crate::errors::code;
 use crate::qp::Qp;
 
-/// Receives what is sent to a group.
+/// Attaches a queue pair to a multicast group.
 pub unsafe extern "C" fn ibv_attach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
     if qp.is_null() || gid.is_null() {
         return code(Err(libc::EINVAL));
@@ -17,7 +17,7 @@ pub unsafe extern "C" fn ibv_attach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, 
     code(this.process.attach_mcast(this.id, group, lid))
 }
 
-/// No longer.
+/// Detaches a queue pair from a multicast group.
 pub unsafe extern "C" fn ibv_detach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
     if qp.is_null() || gid.is_null() {
         return code(Err(libc::EINVAL));

@@ -19,7 +19,7 @@ use crate::object::{Object, zeroed};
 use crate::pd::Pd;
 use crate::process::Process;
 
-/// What stands behind a region.
+/// The memory behind a region.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The program's memory.
@@ -44,15 +44,15 @@ unsafe impl Object for Mr {
     type Public = ibv_mr;
 }
 
-/// Access flags as rights. Unknown optional ones are hints, and dropped.
+/// Converts access flags to rights. Unknown optional flags are hints, and are dropped.
 pub(crate) fn access_of(access: c_uint) -> Result<Access, c_int> {
     let known = Access::all().bits() | !IBV_ACCESS_OPTIONAL_RANGE;
     Access::from_bits(access & known).ok_or(libc::EINVAL)
 }
 
-/// The object for a program.
+/// Creates the object for a program.
 pub(crate) fn make(pd: *mut ibv_pd, keys: MrKeys, kind: Kind, addr: *mut c_void, length: usize) -> *mut ibv_mr {
-    // SAFETY: the domain that the region was just made in.
+    // SAFETY: the domain in which the region was just registered.
     let this = unsafe { Pd::of(pd) };
     this.context().own(Owned::Mr(keys.id));
     this.hold();
@@ -90,7 +90,7 @@ pub extern "C" fn ibv_reg_mr(pd: *mut ibv_pd, addr: *mut c_void, length: usize, 
     pointer(register(pd, addr, length, addr.addr() as u64, access as c_uint))
 }
 
-/// Registers memory that keys know by addresses from `iova` on.
+/// Registers memory that keys address from `iova` on.
 pub extern "C" fn ibv_reg_mr_iova(
     pd: *mut ibv_pd,
     addr: *mut c_void,
@@ -101,7 +101,7 @@ pub extern "C" fn ibv_reg_mr_iova(
     pointer(register(pd, addr, length, iova, access as c_uint))
 }
 
-/// The same; programs that use optional access flags come here.
+/// As [`ibv_reg_mr_iova`]; programs with optional access flags call this.
 pub extern "C" fn ibv_reg_mr_iova2(
     pd: *mut ibv_pd,
     addr: *mut c_void,
@@ -112,7 +112,7 @@ pub extern "C" fn ibv_reg_mr_iova2(
     pointer(register(pd, addr, length, iova, access))
 }
 
-/// Registers what the attributes describe: memory, or a buffer of `ibv_alloc_buf`.
+/// Registers the memory in the attributes: the program's own, or a buffer of `ibv_alloc_buf`.
 pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr) -> *mut ibv_mr {
     const KNOWN: u64 = (IBV_REG_MR_MASK_ADDR | IBV_REG_MR_MASK_IOVA | IBV_REG_MR_MASK_BUF) as u64;
     if attr.is_null() {
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_a
     pointer(register(pd, attr.addr, attr.length, iova, attr.access as c_uint))
 }
 
-/// dma-buf memory belongs to devices; an adapter made of software cannot reach it.
+/// Fails: dma-buf memory belongs to devices, and a software adapter cannot reach it.
 pub extern "C" fn ibv_reg_dmabuf_mr(
     _pd: *mut ibv_pd,
     _offset: u64,
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn ibv_rereg_mr(
         Ok(access) => access,
         Err(errno) => return input_error(errno),
     };
-    // SAFETY: our own public part, and a domain of ours if it is to be used.
+    // SAFETY: our own public part, and a domain of ours if `change_pd` is set.
     if change_pd && of_one(unsafe { (*mr).context }, &unsafe { contexts_of!(pd) }).is_err() {
         return input_error(libc::EINVAL);
     }
@@ -209,8 +209,8 @@ pub unsafe extern "C" fn ibv_rereg_mr(
         Ok(keys) => keys,
         Err(errno) => {
             set_errno(errno);
-            // The region is what it was: a refusal of the arguments, in the words of the manual page. Only a
-            // device that has gone makes it useless.
+            // The region is unchanged: the manual page's code for refused arguments. Only a device that is gone makes
+            // the region unusable.
             return if errno == libc::ENODEV { IBV_REREG_MR_ERR_CMD } else { IBV_REREG_MR_ERR_INPUT };
         }
     };
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn ibv_rereg_mr(
     0
 }
 
-/// Deregisters.
+/// Deregisters a region.
 pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut ibv_mr) -> c_int {
     if mr.is_null() {
         return fail(libc::EINVAL);
@@ -250,15 +250,15 @@ pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut ibv_mr) -> c_int {
     0
 }
 
-/// Regions cannot be shared between processes.
+/// Fails: regions cannot be shared between processes.
 pub extern "C" fn ibv_import_mr(_pd: *mut ibv_pd, _mr_handle: u32) -> *mut ibv_mr {
     fail_null(libc::EOPNOTSUPP)
 }
 
-/// Nothing was imported.
+/// Does nothing: nothing can be imported.
 pub extern "C" fn ibv_unimport_mr(_mr: *mut ibv_mr) {}
 
-/// Advice to fetch pages ahead. Pages come when they are touched, so a range that a region covers is enough.
+/// Handles advice to prefetch pages. Pages become present on first access, so the range only has to be within a region.
 pub(crate) unsafe extern "C" fn advise_mr(
     pd: *mut ibv_pd,
     advice: ib_uverbs_advise_mr_advice,

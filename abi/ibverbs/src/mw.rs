@@ -69,7 +69,7 @@ pub(crate) unsafe extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
     0
 }
 
-/// What a bind asks for. The region may be null if nothing is to be bound.
+/// Converts the parameters of a bind. The region may be null for an unbind.
 ///
 /// # Safety
 /// `mw` is a window, and `info` names a region or none.
@@ -85,7 +85,7 @@ pub(crate) unsafe fn bind_of(mw: *mut ibv_mw, new_rkey: u32, info: &ibv_mw_bind_
             mr_lkey: if info.mr.is_null() { 0 } else { (*info.mr).lkey },
             addr: info.addr,
             length: info.length,
-            // Local rights say nothing of a window, which is for peers; programs pass them along all the same.
+            // Local rights have no effect on a window, which is for peers; programs pass them nevertheless.
             access: access_of(info.mw_access_flags).map_err(|_| VerbsError::Invalid("mw_access_flags"))?
                 - Access::LOCAL_WRITE,
         })
@@ -100,11 +100,11 @@ fn bind(qp: *mut ibv_qp, mw: *mut ibv_mw, bind: *mut ibv_mw_bind) -> Result<(), 
     let (qp, this, bind) = unsafe { (Qp::of_plain(qp), Mw::of(mw), &*bind) };
     let flags = SendFlags::from_bits(bind.send_flags).ok_or(libc::EINVAL)?;
     let rkey = this.process.control(|hca, _| hca.next_type1_rkey(this.id))?;
-    // SAFETY: as above; a region, if one is named, is the caller's promise.
+    // SAFETY: as above; the caller promises that the region, if named, is valid.
     let request = unsafe { bind_of(mw, rkey, &bind.bind_info) }.map_err(of_verbs)?;
     let wr = SendWr { wr_id: bind.wr_id, flags, op: SendOp::BindMw(request), sges: &[], ud: None, xrc_srqn: None };
     qp.process.post_sends(qp.id, |poster| poster.post(&wr)).map_err(of_verbs)?;
-    // SAFETY: the window's public part; the key counts from now on, for work posted behind the bind.
+    // SAFETY: the window's public part; the key is valid from now on, for work requests posted after the bind.
     unsafe { (*mw).rkey = rkey };
     Ok(())
 }

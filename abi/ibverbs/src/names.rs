@@ -1,5 +1,5 @@
-//! Words for values: statuses, events, states, node types. Tools print them and scripts look for them, so they are
-//! those of rdma-core.
+//! Names of values: statuses, events, states, node types. Tools print them and scripts search for them, so they equal
+//! rdma-core's.
 
 use libc::c_char;
 use std::ffi::CStr;
@@ -57,7 +57,7 @@ const EVENT_TYPES: [&CStr; 21] = [
 
 const PORT_STATES: [&CStr; 6] = [c"no state change (NOP)", c"down", c"init", c"armed", c"active", c"active defer"];
 
-/// From 1 on.
+/// Names of node types from 1 on.
 const NODE_TYPES: [&CStr; 7] = [
     c"InfiniBand channel adapter",
     c"InfiniBand switch",
@@ -93,22 +93,22 @@ fn name(names: &[&'static CStr], index: usize, unknown: &'static CStr) -> *const
     names.get(index).copied().unwrap_or(unknown).as_ptr()
 }
 
-/// What a completion's status means.
+/// Returns the meaning of a completion status.
 pub extern "C" fn ibv_wc_status_str(status: u32) -> *const c_char {
     name(&WC_STATUS, status as usize, UNKNOWN)
 }
 
-/// What an asynchronous event means.
+/// Returns the meaning of an asynchronous event.
 pub extern "C" fn ibv_event_type_str(event: u32) -> *const c_char {
     name(&EVENT_TYPES, event as usize, UNKNOWN)
 }
 
-/// What a port's state means.
+/// Returns the meaning of a port state.
 pub extern "C" fn ibv_port_state_str(port_state: u32) -> *const c_char {
     name(&PORT_STATES, port_state as usize, UNKNOWN)
 }
 
-/// What kind of node a device is.
+/// Returns the name of a node type.
 pub extern "C" fn ibv_node_type_str(node_type: i32) -> *const c_char {
     match usize::try_from(node_type) {
         Ok(n @ 1..) => name(&NODE_TYPES, n - 1, UNKNOWN),
@@ -116,7 +116,7 @@ pub extern "C" fn ibv_node_type_str(node_type: i32) -> *const c_char {
     }
 }
 
-/// The name of a send operation's constant.
+/// Returns the name of a send operation's constant.
 pub extern "C" fn ibv_wr_opcode_str(opcode: u32) -> *const c_char {
     name(&WR_OPCODES, opcode as usize, c"IBV_WR_UNKNOWN")
 }

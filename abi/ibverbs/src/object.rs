@@ -1,6 +1,6 @@
-//! Objects that programs hold pointers to: the public C structure first, then what is ours alone.
+//! Objects that programs hold pointers to: the public C structure first, then the private part.
 //!
-//! The public part sits in an `UnsafeCell`, since programs read and write it whenever they like.
+//! The public part is in an `UnsafeCell`, since programs read and write it at any time.
 
 use libc::{pthread_cond_t, pthread_mutex_t};
 use std::cell::UnsafeCell;
@@ -13,7 +13,7 @@ pub(crate) unsafe trait Object: Sized {
     /// The C structure.
     type Public;
 
-    /// The object behind a pointer that a program passed.
+    /// Returns the object behind a pointer from the program.
     ///
     /// # Safety
     /// The pointer came from [`Object::leak`] of this type and was not freed.
@@ -22,7 +22,7 @@ pub(crate) unsafe trait Object: Sized {
         unsafe { &*public.cast::<Self>() }
     }
 
-    /// The public pointer.
+    /// Returns the public pointer.
     fn public(&self) -> *mut Self::Public {
         std::ptr::from_ref(self).cast::<UnsafeCell<Self::Public>>().cast_mut().cast()
     }
@@ -35,23 +35,23 @@ pub(crate) unsafe trait Object: Sized {
     /// Takes the object back and frees it.
     ///
     /// # Safety
-    /// The pointer came from [`Object::leak`] of this type, and nobody uses it any more.
+    /// The pointer came from [`Object::leak`] of this type, and no code uses it any more.
     unsafe fn free(public: *mut Self::Public) {
         // SAFETY: by the contract.
         drop(unsafe { Box::from_raw(public.cast::<Self>()) });
     }
 }
 
-/// A C structure with every byte zero.
+/// Returns a C structure with all bytes zero.
 pub(crate) fn zeroed<T: Plain>() -> T {
     // SAFETY: Plain types are valid as zeroes.
     unsafe { std::mem::zeroed() }
 }
 
-/// C structures for which zeroes are a value: integers, raw pointers, `Option`s of function pointers.
+/// C structures for which all zeroes are a valid value: integers, raw pointers, `Option`s of function pointers.
 ///
 /// # Safety
-/// As said.
+/// All zero bytes are a valid value of the type.
 pub(crate) unsafe trait Plain {}
 
 macro_rules! plain {
@@ -66,10 +66,10 @@ plain! {
     verbs_device verbs_qp ibv_ah_attr
 }
 
-/// The mutex and condition in a public structure, made ready. Programs may lock them, so they are real ones.
+/// Initialises the mutex and condition in a public structure. Programs may lock them, so they are real ones.
 ///
 /// # Safety
-/// Both point into an object that nobody uses yet.
+/// Both point into an object that no other code uses yet.
 pub(crate) unsafe fn init_sync(mutex: *mut pthread_mutex_t, cond: *mut pthread_cond_t) {
     // SAFETY: by the contract.
     unsafe {
@@ -78,10 +78,10 @@ pub(crate) unsafe fn init_sync(mutex: *mut pthread_mutex_t, cond: *mut pthread_c
     }
 }
 
-/// Counts acknowledged events up, and wakes whoever waits to destroy the object.
+/// Adds acknowledged events to the count, and wakes the threads that wait to destroy the object.
 ///
 /// # Safety
-/// All three point into a live object whose mutex and condition were made ready.
+/// All three point into a live object with an initialised mutex and condition.
 pub(crate) unsafe fn acknowledge(mutex: *mut pthread_mutex_t, cond: *mut pthread_cond_t, count: *mut u32, events: u32) {
     // SAFETY: by the contract.
     unsafe {
@@ -92,7 +92,7 @@ pub(crate) unsafe fn acknowledge(mutex: *mut pthread_mutex_t, cond: *mut pthread
     }
 }
 
-/// Waits until as many events were acknowledged as were reported.
+/// Waits until the number of acknowledged events equals the number reported.
 ///
 /// # Safety
 /// As for [`acknowledge`].
@@ -105,7 +105,7 @@ pub(crate) unsafe fn wait_acknowledged(
     // SAFETY: by the contract.
     unsafe {
         libc::pthread_mutex_lock(mutex);
-        // The count is changed by acknowledge(), under the mutex that waiting lets go.
+        // acknowledge() changes the count under the mutex, which the wait releases.
         while count.read_volatile() != reported {
             libc::pthread_cond_wait(cond, mutex);
         }

@@ -1,4 +1,4 @@
-//! Protection domains. A parent domain looks like one and stands for the one it was made from.
+//! Protection domains. A parent domain looks like one and represents the domain from which it was created.
 
 use libc::c_int;
 use std::cell::UnsafeCell;
@@ -19,7 +19,7 @@ pub(crate) struct Pd {
     pub(crate) id: PdId,
     /// Set for a parent domain; its thread domain may be null.
     parent: Option<*mut ibv_td>,
-    /// Objects made on this very pointer, which they show to the program as theirs.
+    /// Number of objects created on this very pointer, which show it to the program as their domain.
     users: AtomicU32,
 }
 
@@ -29,7 +29,7 @@ unsafe impl Object for Pd {
 }
 
 impl Pd {
-    /// The object for a program. `parent` as the field.
+    /// Creates the object for a program. `parent` is as in the field.
     pub(crate) fn make(context: *mut ibv_context, id: PdId, parent: Option<*mut ibv_td>) -> *mut ibv_pd {
         let mut public: ibv_pd = zeroed();
         public.context = context;
@@ -37,13 +37,13 @@ impl Pd {
         Pd { public: UnsafeCell::new(public), id, parent, users: AtomicU32::new(0) }.leak()
     }
 
-    /// The context.
+    /// Returns the context.
     pub(crate) fn context(&self) -> &Context {
-        // SAFETY: contexts outlive their objects, and nobody writes the pointer.
+        // SAFETY: contexts outlive their objects, and the program does not write the pointer.
         unsafe { Context::of((*self.public()).context) }
     }
 
-    /// Where it lives.
+    /// Returns the engine in which it lives.
     pub(crate) fn process(&self) -> Process {
         self.context().process
     }
@@ -53,7 +53,7 @@ impl Pd {
         self.users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The opposite of [`Pd::hold`], for the domain behind a pointer that may be null (XRC targets have none).
+    /// Reverses [`Pd::hold`], for the domain behind a pointer that may be null (XRC targets have none).
     ///
     /// # Safety
     /// Null, or a live domain.
@@ -76,7 +76,7 @@ fn alloc(context: *mut ibv_context) -> Result<*mut ibv_pd, c_int> {
     Ok(Pd::make(context, id, None))
 }
 
-/// Makes a protection domain.
+/// Creates a protection domain.
 pub extern "C" fn ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     pointer(alloc(context))
 }
@@ -96,7 +96,7 @@ fn dealloc(pd: *mut ibv_pd) -> Result<(), c_int> {
                 hca.release_pd(this.id);
                 Ok(())
             })?;
-            // SAFETY: null or the thread domain that the parent domain has been holding.
+            // SAFETY: null, or the thread domain that the parent domain has been holding.
             unsafe { Td::release(td) };
         }
         None => {
@@ -109,15 +109,15 @@ fn dealloc(pd: *mut ibv_pd) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Lets a protection domain or a parent domain go.
+/// Deallocates a protection domain or a parent domain.
 pub extern "C" fn ibv_dealloc_pd(pd: *mut ibv_pd) -> c_int {
     code(dealloc(pd))
 }
 
-/// Protection domains cannot be shared between processes.
+/// Fails: protection domains cannot be shared between processes.
 pub extern "C" fn ibv_import_pd(_context: *mut ibv_context, _pd_handle: u32) -> *mut ibv_pd {
     fail_null(libc::EOPNOTSUPP)
 }
 
-/// Nothing was imported.
+/// Does nothing: nothing can be imported.
 pub extern "C" fn ibv_unimport_pd(_pd: *mut ibv_pd) {}

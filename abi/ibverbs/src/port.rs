@@ -11,17 +11,17 @@ use crate::context::Context;
 use crate::errors::{code, fail_minus_one};
 use crate::object::zeroed;
 
-/// What the exported call may write: the structure as it was when the call was frozen.
+/// Length that the exported call may write: the structure's size when the call was frozen.
 const OLD_PORT_ATTR_LEN: usize = 48;
 
 /// `phys_state` of IBA 14.2.5.6.
 const PHYS_DISABLED: u8 = 3;
 const PHYS_LINK_UP: u8 = 5;
 
-/// The fastest speed that eight bits can say.
+/// The fastest speed that fits in eight bits.
 const SPEED_NDR: u8 = 128;
 
-/// Speeds that an interface may say, at most this many Mbit/s: width code and lane speed code of IBA 14.2.5.6.
+/// Interface speeds, each up to this many Mbit/s: width code and lane speed code of IBA 14.2.5.6.
 const SPEEDS: [(u32, u8, u8); 10] = [
     (1_000, 1, 1),
     (10_000, 1, 8),
@@ -35,10 +35,10 @@ const SPEEDS: [(u32, u8, u8); 10] = [
     (u32::MAX, 8, 128),
 ];
 
-/// An interface that does not know its speed (the loopback, a tunnel) is taken for one of 1 Gbit/s.
+/// Assumed speed of an interface that does not know its own (the loopback, a tunnel).
 const SPEED_UNKNOWN_MBPS: u32 = 1_000;
 
-/// A port of a fabric.
+/// Describes a port on a fabric.
 fn describe_fabric(port: &PortAttr, fabric: &IbPortAttr) -> ibv_port_attr {
     let mut attr: ibv_port_attr = zeroed();
     attr.state = u32::from(fabric.state);
@@ -90,7 +90,7 @@ fn describe(port: &PortAttr) -> ibv_port_attr {
     attr
 }
 
-/// A port of the context's device.
+/// Returns a port of the context's device.
 pub(crate) fn port_of(context: *mut ibv_context, port_num: u32) -> Result<PortAttr, c_int> {
     let number = u8::try_from(port_num).ok().filter(|_| !context.is_null()).ok_or(libc::EINVAL)?;
     // SAFETY: a context of ours.
@@ -104,7 +104,7 @@ fn query(context: *mut ibv_context, port_num: u8, out: *mut u8, len: usize) -> R
     }
     let attr = describe(&port_of(context, port_num.into())?);
     let known = size_of::<ibv_port_attr>().min(len);
-    // SAFETY: the caller has room for `len` bytes; what it knows and we do not is zero.
+    // SAFETY: the caller has room for `len` bytes; fields that only the caller knows are zero.
     unsafe {
         out.write_bytes(0, len);
         out.copy_from_nonoverlapping((&raw const attr).cast(), known);
@@ -121,12 +121,12 @@ pub(crate) unsafe extern "C" fn query_port(
     code(query(context, port_num, attr.cast(), len))
 }
 
-/// What a port is. Programs call it through the inline of that name, unless they are old.
+/// Returns the attributes of a port. Current programs reach it through the inline of that name, old ones directly.
 pub extern "C" fn ibv_query_port(context: *mut ibv_context, port_num: u8, attr: *mut _compat_ibv_port_attr) -> c_int {
     code(query(context, port_num, attr.cast(), OLD_PORT_ATTR_LEN))
 }
 
-/// The speed of a port, in units of 100 Mbit/s.
+/// Returns the speed of a port, in units of 100 Mbit/s.
 pub unsafe extern "C" fn ibv_query_port_speed(context: *mut ibv_context, port_num: u32, port_speed: *mut u64) -> c_int {
     if port_speed.is_null() {
         return code(Err(libc::EINVAL));
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn ibv_query_port_speed(context: *mut ibv_context, port_nu
     }
 }
 
-/// A row of the P_Key table, in network order.
+/// Returns a row of the P_Key table, in network order.
 pub unsafe extern "C" fn ibv_query_pkey(
     context: *mut ibv_context,
     port_num: u8,
@@ -160,14 +160,14 @@ pub unsafe extern "C" fn ibv_query_pkey(
     0
 }
 
-/// The P_Key table.
+/// Returns the P_Key table.
 fn pkeys(context: *mut ibv_context, port_num: u8) -> Result<Vec<u16>, c_int> {
     let port = port_of(context, port_num.into())?;
     let roce = || vec![DEFAULT_PKEY; usize::from(PKEY_TABLE_LEN)];
     Ok(port.infiniband.map_or_else(roce, |fabric| fabric.pkeys))
 }
 
-/// The row of a P_Key that is given in network order, or -1.
+/// Returns the row of a P_Key, given in network order, or -1.
 pub extern "C" fn ibv_get_pkey_index(context: *mut ibv_context, port_num: u8, pkey: be16) -> c_int {
     let wanted = u16::from_be(pkey);
     match pkeys(context, port_num).map(|rows| rows.iter().position(|row| *row == wanted)) {

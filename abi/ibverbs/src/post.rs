@@ -17,7 +17,7 @@ use crate::qp::Qp;
 
 const _: () = assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge>() == align_of::<ibv_sge>());
 
-/// A gather or scatter list where it lies: both sides lay the element out alike.
+/// Returns a gather or scatter list without a copy: C and Rust elements have the same layout.
 ///
 /// # Safety
 /// The caller's list has that many elements.
@@ -25,19 +25,19 @@ const _: () = assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge
 unsafe fn sges<'a>(list: *const ibv_sge, count: c_int) -> Result<&'a [Sge], VerbsError> {
     match usize::try_from(count) {
         Ok(0) => Ok(&[]),
-        // SAFETY: by the contract. A longer list is nobody's, and is not to be walked to find that out.
+        // SAFETY: by the contract. The guard refuses a longer list without reading it.
         Ok(n) if n <= SGE_MAX as usize && !list.is_null() => Ok(unsafe { std::slice::from_raw_parts(list.cast(), n) }),
         _ => Err(VerbsError::Invalid("num_sge and sg_list")),
     }
 }
 
-/// What a work request asks for. Which operations a kind of queue pair has is the adapter's to say.
+/// Converts a work request. The adapter checks which operations a queue pair type supports.
 ///
 /// # Safety
-/// `wr` is a work request filled in as its opcode asks, for a queue pair of this kind.
+/// `wr` is a work request filled in as its opcode requires, for a queue pair of this type.
 #[inline]
 unsafe fn send_wr<'a>(wr: &'a ibv_send_wr, qp_type: QpType) -> Result<SendWr<'a>, VerbsError> {
-    // SAFETY: by the contract, for every member of the unions: the opcode and the kind say which is filled in.
+    // SAFETY: by the contract, for every member of the unions: opcode and type determine which is filled in.
     unsafe {
         let rdma = || RemoteTarget { addr: wr.wr.rdma.remote_addr, rkey: wr.wr.rdma.rkey };
         let atomic = || RemoteTarget { addr: wr.wr.atomic.remote_addr, rkey: wr.wr.atomic.rkey };
@@ -103,7 +103,7 @@ pub(crate) unsafe extern "C" fn post_send(
     match posted {
         Ok(()) => 0,
         Err(error) => {
-            // The request that was refused, and with it those behind; those before it are posted.
+            // Reports the refused request; the requests before it are posted.
             if !bad_wr.is_null() {
                 // SAFETY: the caller's place for the answer.
                 unsafe { *bad_wr = at };
@@ -116,7 +116,7 @@ pub(crate) unsafe extern "C" fn post_send(
 /// Posts a list of receives, each by `post`.
 ///
 /// # Safety
-/// `first` is null or the head of a list, `bad_wr` null or a place for the one that was refused.
+/// `first` is null or the head of a list, `bad_wr` null or a place for the refused request.
 #[inline]
 pub(crate) unsafe fn post_recvs(
     process: Process,

@@ -1,7 +1,7 @@
-//! The way to the engine: every other file reaches the adapter through here. Errors come out as errno values.
+//! Access to the engine: every other file reaches the adapter through here. Errors are returned as errno values.
 //!
-//! Objects remember the engine that they were made in. A forked child has an engine of its own, and the parent's objects
-//! must not be looked up there.
+//! Objects remember the engine that they were created in. A forked child has its own engine, and must not look up the
+//! parent's objects there.
 
 use libc::c_int;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) type Adapter = Hca<HostMemory>;
 #[derive(Clone, Copy)]
 pub(crate) struct Process(&'static Engine);
 
-/// Hands events on to the context at this address, or to the object that they name.
+/// Passes events to the context at this address, or to the object that they name.
 struct Sink(usize);
 
 impl EventSink for Sink {
@@ -37,7 +37,7 @@ impl EventSink for Sink {
     }
 }
 
-/// Posts to one send queue, while the adapter is locked.
+/// Posts to one send queue while the adapter is locked.
 pub(crate) struct Poster<'a> {
     hca: &'a mut Adapter,
     now: Instant,
@@ -45,7 +45,7 @@ pub(crate) struct Poster<'a> {
 }
 
 impl Poster<'_> {
-    /// Whether a request would be taken behind `ahead` others that are posted first.
+    /// Checks that a request could be posted after `ahead` others.
     pub(crate) fn would_post(&self, wr: &SendWr<'_>, ahead: usize) -> Result<(), VerbsError> {
         self.hca.would_post_send(self.qp, wr, ahead)
     }
@@ -58,36 +58,35 @@ impl Poster<'_> {
 }
 
 impl Process {
-    /// That of the calling process.
+    /// Returns the engine of the calling process.
     pub(crate) fn this() -> Result<Process, c_int> {
         weft_engine::engine().map(Process).map_err(|e| e.errno())
     }
 
-    /// Whether the calling process is a forked child of the one that this belongs to.
+    /// Whether the calling process is a forked child of the engine's process.
     pub(crate) fn is_dead(self) -> bool {
         self.0.is_dead()
     }
 
-    /// The devices there are.
+    /// Returns the available devices.
     pub(crate) fn devices(self) -> Result<Vec<(DeviceId, DeviceAttr)>, c_int> {
         let list = self.0.list_devices().map_err(|e| e.errno())?;
         Ok(list.into_iter().map(|device| (device.id, device.attr)).collect())
     }
 
-    /// A device as it is now; ENODEV if it has gone.
+    /// Returns a device's current attributes; ENODEV if it is gone.
     pub(crate) fn device(self, id: DeviceId) -> Result<DeviceAttr, c_int> {
         const GONE: VerbsError = VerbsError::NoDevice("the device has gone");
         self.0.quietly(|hca, _| hca.device(id).cloned().ok_or(GONE)).map_err(of_verbs)
     }
 
-    /// Opens a device for a context. Events of the device's port go there.
+    /// Opens a device for a context, which receives the events of the device's port.
     pub(crate) fn open(self, device: DeviceId, context: *mut ibv_context) -> Result<ContextId, c_int> {
         let sink = Arc::new(Sink(context.expose_provenance()));
         self.0.open(device, sink).map_err(|e| e.errno())
     }
 
-    /// Takes down what was left on a context, in the order in which it stands, and closes it. Afterwards no event names
-    /// it.
+    /// Destroys the remaining objects of a context, in their order, and closes it. Afterwards no event names it.
     pub(crate) fn close(self, id: ContextId, left: impl IntoIterator<Item = (Owned, u32)>) {
         for (object, count) in left {
             if let Owned::Qp(id) = object {
@@ -95,7 +94,7 @@ impl Process {
                 self.0.detach_all_mcast(id);
             }
             for _ in 0..count {
-                // What is busy or gone already is none of our business any more.
+                // Objects that are busy or already gone are not our concern any more.
                 let _: Result<(), c_int> = match object {
                     Owned::Qp(id) => self.control(|hca, _| hca.destroy_qp(id)),
                     Owned::Srq(id) => self.control(|hca, _| hca.destroy_srq(id)),
@@ -111,28 +110,28 @@ impl Process {
         self.quiesce();
     }
 
-    /// Does something with the adapter, and sends what came of it.
+    /// Runs a closure with the adapter, and sends the resulting packets.
     pub(crate) fn control<T>(self, f: impl FnOnce(&mut Adapter, Instant) -> Result<T, VerbsError>) -> Result<T, c_int> {
         self.0.with(f).map_err(of_verbs)
     }
 
-    /// Moves a queue pair from state to state, and sets its attributes; answers its state.
+    /// Moves a queue pair from state to state, and sets its attributes; returns its state.
     pub(crate) fn modify_qp(self, id: QpId, attr: &QpAttr, mask: QpAttrMask) -> Result<QpState, c_int> {
         self.0.modify_qp(id, attr, mask).map_err(of_verbs)?;
         self.0.quietly(|hca, _| Ok(hca.query_qp(id)?.0.qp_state)).map_err(of_verbs)
     }
 
-    /// Sends what waits for company: acknowledgements must not die with their queue pair.
+    /// Sends delayed packets: acknowledgements must not die with their queue pair.
     pub(crate) fn flush(self, qp: QpId) {
         self.0.flush(Some(qp));
     }
 
-    /// Lets a queue pair that is to be destroyed answer what its peer repeats, if packets were lost.
+    /// Lets a queue pair answer its peer's retransmissions before it is destroyed, if packets were lost.
     pub(crate) fn linger(self, qp: QpId) {
         self.0.linger(qp);
     }
 
-    /// Waits until nobody speaks of an object any more that the adapter has just forgotten.
+    /// Waits until no event in progress names an object that the adapter has just forgotten.
     pub(crate) fn quiesce(self) {
         self.0.quiesce_events();
     }
@@ -158,7 +157,7 @@ impl Process {
         self.0.rereg_mr(id, pd, range, access).map_err(of_verbs)
     }
 
-    /// Posts a list of requests, and sends what may be sent.
+    /// Posts a list of requests, and sends all packets that may go now.
     #[inline]
     pub(crate) fn post_sends(
         self,
@@ -174,19 +173,19 @@ impl Process {
         self.0.post_recv(f)
     }
 
-    /// Takes completions, having looked at what the wire brought if there are none.
+    /// Takes completions; if there are none, first processes received packets.
     #[inline]
     pub(crate) fn poll_cq(self, id: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
         self.0.poll_cq(id, out)
     }
 
-    /// Asks for an event with the next completion.
+    /// Arms a completion queue.
     pub(crate) fn arm_cq(self, id: CqId, solicited_only: bool) -> Result<(), c_int> {
         self.0.arm_cq(id, solicited_only).map_err(of_verbs)
     }
 
-    /// Waits for an event and serves meanwhile; EINTR if a signal interrupts it, `false` if the thread cannot serve and is
-    /// to sleep at the descriptor.
+    /// Waits for an event and serves the engine meanwhile; EINTR if a signal interrupts it, `false` if the thread
+    /// cannot serve and must sleep on the descriptor.
     pub(crate) fn wait_for(self, awaited: Awaited<'_>, has_come: &dyn Fn() -> bool) -> Result<bool, c_int> {
         match self.0.wait_for(awaited, has_come) {
             Waited::Come => Ok(true),
@@ -200,18 +199,18 @@ impl Process {
         self.0.attach_mcast(id, group, lid).map_err(of_verbs)
     }
 
-    /// Detaches it.
+    /// Detaches a queue pair from a group.
     pub(crate) fn detach_mcast(self, id: QpId, group: Gid, lid: u16) -> Result<(), c_int> {
         self.0.detach_mcast(id, group, lid).map_err(of_verbs)
     }
 }
 
-/// The device's clock: nanoseconds of CLOCK_MONOTONIC, as in completions.
+/// Returns the device's clock: nanoseconds of CLOCK_MONOTONIC, as in completions.
 pub(crate) fn now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// The time of day, in nanoseconds since 1970, at which the device's clock showed `timestamp`.
+/// Returns the time of day, in nanoseconds since 1970, at which the device's clock showed `timestamp`.
 pub(crate) fn wallclock_ns(timestamp: u64) -> u64 {
     let age = now_ns().saturating_sub(timestamp);
     clock_ns(libc::CLOCK_REALTIME).saturating_sub(age)

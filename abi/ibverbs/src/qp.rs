@@ -1,4 +1,4 @@
-//! Queue pairs: making, changing, asking, destroying.
+//! Queue pairs: creating, modifying, querying, destroying.
 
 use libc::{c_int, c_void};
 use std::cell::UnsafeCell;
@@ -25,10 +25,10 @@ use crate::qp_ex::{Builder, fill_calls, send_ops_of};
 use crate::srq::Srq;
 use crate::xrc::Xrcd;
 
-/// In `verbs_qp::comp_mask`: the program asked for the extended calls.
+/// In `verbs_qp::comp_mask`: the program requested the extended calls.
 const VERBS_QP_EX: u32 = 1;
 
-/// Bytes of an ATOMIC WRITE.
+/// Length of an ATOMIC WRITE in bytes.
 const ATOMIC_WRITE_LEN: u32 = 8;
 
 /// A queue pair. All are extended ones, so that programs may cast.
@@ -40,7 +40,7 @@ pub(crate) struct Qp {
     pub(crate) qp_type: QpType,
     pub(crate) reported: Reported,
     handles: Arc<Handles>,
-    /// What `ibv_query_qp` tells of the making.
+    /// The creation attributes, which `ibv_query_qp` returns.
     init: UnsafeCell<ibv_qp_init_attr>,
     /// Work requests being built.
     pub(crate) builder: Builder,
@@ -51,13 +51,13 @@ unsafe impl Object for Qp {
     type Public = ibv_qp_ex;
 }
 
-/// The handles of one queue pair: one, or several of an XRC target that was opened again. Its address is the cookie
-/// that the adapter gives back with events.
+/// The handles of one queue pair: one, or several for a reopened XRC target. Its address is the cookie that the adapter
+/// returns with events.
 #[derive(Default)]
 pub(crate) struct Handles(Mutex<Vec<usize>>);
 
 impl Handles {
-    /// The handles behind a cookie.
+    /// Returns the handles behind a cookie.
     ///
     /// # Safety
     /// The adapter still has the queue pair.
@@ -66,7 +66,7 @@ impl Handles {
         unsafe { &*std::ptr::with_exposed_provenance(address) }
     }
 
-    /// Does something with each.
+    /// Calls a closure for each handle.
     pub(crate) fn each(&self, f: impl Fn(&Qp)) {
         for address in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             // SAFETY: handles leave the list before they are freed, and it is locked.
@@ -89,9 +89,9 @@ impl Handles {
     }
 }
 
-/// Has no handle of a queue pair on this context, which is being closed, told of events any more.
+/// Removes the handles of a queue pair on a context that is being closed, so that they receive no more events.
 pub(crate) fn forget_handles(process: Process, id: QpId, context: *mut ibv_context) {
-    // In a forked child there is no adapter that could tell of anything.
+    // A forked child has no adapter that could report events.
     let _ = process.control(|hca, _| {
         let (_, init) = hca.query_qp(id)?;
         // SAFETY: the adapter is locked and has the queue pair.
@@ -101,7 +101,7 @@ pub(crate) fn forget_handles(process: Process, id: QpId, context: *mut ibv_conte
 }
 
 impl Qp {
-    /// The queue pair behind the pointer to its plain structure, which is the beginning of the extended one.
+    /// Returns the queue pair behind the pointer to its plain structure, which is the start of the extended one.
     ///
     /// # Safety
     /// As [`Object::of`].
@@ -111,35 +111,35 @@ impl Qp {
         unsafe { Qp::of(qp.cast()) }
     }
 
-    /// The queue pair at an address.
+    /// Returns the queue pair at an address.
     ///
     /// # Safety
     /// It is alive.
     pub(crate) unsafe fn at<'a>(address: usize) -> &'a Qp {
-        // SAFETY: by the contract; the address was exposed when the queue pair was made.
+        // SAFETY: by the contract; the address was exposed when the queue pair was created.
         unsafe { &*std::ptr::with_exposed_provenance(address) }
     }
 
-    /// Its address.
+    /// Returns its address.
     pub(crate) fn address(&self) -> usize {
         std::ptr::from_ref(self).expose_provenance()
     }
 
-    /// The plain public pointer.
+    /// Returns the plain public pointer.
     pub(crate) fn public_qp(&self) -> *mut ibv_qp {
         self.public().cast()
     }
 
-    /// Its completion queues.
+    /// Iterates over its completion queues.
     fn cqs(&self) -> impl Iterator<Item = &Cq> {
         let public = self.public_qp();
-        // SAFETY: completion queues outlive the queue pairs that use them, and nobody writes the pointers.
+        // SAFETY: completion queues outlive the queue pairs that use them, and the program does not write the pointers.
         let cqs = unsafe { [(*public).send_cq, (*public).recv_cq] };
         // SAFETY: as above.
         cqs.into_iter().filter(|cq| !cq.is_null()).map(|cq| unsafe { Cq::of_plain(cq) })
     }
 
-    /// Drops completions that extended polls fetched and did not hand out: the adapter has removed the others.
+    /// Drops completions that extended polls fetched and did not return: the adapter has removed the others.
     fn forget_fetched(&self) {
         // SAFETY: our own public part.
         let qpn = unsafe { (*self.public_qp()).qp_num };
@@ -148,14 +148,14 @@ impl Qp {
         }
     }
 
-    /// The context.
+    /// Returns the context.
     pub(crate) fn context(&self) -> &Context {
-        // SAFETY: contexts outlive their objects, and nobody writes the pointer.
+        // SAFETY: contexts outlive their objects, and the program does not write the pointer.
         unsafe { Context::of((*self.public_qp()).context) }
     }
 }
 
-/// What all ways of making a queue pair say.
+/// Parameters of all creation calls.
 struct Request<'a> {
     context: &'a Context,
     pd: *mut ibv_pd,
@@ -169,7 +169,7 @@ struct Request<'a> {
     extended: bool,
 }
 
-/// The C object for a queue pair of the adapter.
+/// Creates the C object for a queue pair of the adapter.
 fn object(request: &Request<'_>, qp_type: QpType, handles: Arc<Handles>, cap: ibv_qp_cap) -> Box<Qp> {
     let mut public: verbs_qp = zeroed();
     if request.extended {
@@ -211,7 +211,7 @@ fn publish(mut object: Box<Qp>, id: QpId, qpn: u32) -> *mut ibv_qp {
     let qp: *mut Qp = Box::into_raw(object);
     qp.expose_provenance();
     let public: *mut ibv_qp = qp.cast();
-    // SAFETY: just made, and nobody else's yet.
+    // SAFETY: just created, and no other code knows it yet.
     unsafe {
         (*public).handle = id.index;
         (*public).qp_num = qpn;
@@ -227,7 +227,7 @@ fn publish(mut object: Box<Qp>, id: QpId, qpn: u32) -> *mut ibv_qp {
 
 fn create(request: &Request<'_>, cap: &mut ibv_qp_cap) -> Result<*mut ibv_qp, c_int> {
     let qp_type = QpType::from_enum(request.qp_type).ok_or(libc::EOPNOTSUPP)?;
-    // A target has no domain of its own; everything else needs one, and where its work completes.
+    // A target has no domain of its own; all other types need one, and completion queues.
     let target = qp_type == QpType::XrcRecv;
     let missing = if target {
         request.xrcd.is_null()
@@ -243,7 +243,7 @@ fn create(request: &Request<'_>, cap: &mut ibv_qp_cap) -> Result<*mut ibv_qp, c_
     let handles = Arc::new(Handles::default());
     let mut wanted = cap_of(cap);
     if request.extended && matches!(qp_type, QpType::Rc | QpType::XrcSend) {
-        // ATOMIC WRITE carries its value in the request, whatever the program asked for.
+        // ATOMIC WRITE carries its value in the request, whatever size the program requested.
         wanted.max_inline_data = wanted.max_inline_data.max(ATOMIC_WRITE_LEN);
     }
     // SAFETY: objects of ours, or null.
@@ -265,12 +265,12 @@ fn create(request: &Request<'_>, cap: &mut ibv_qp_cap) -> Result<*mut ibv_qp, c_
     Ok(publish(object(request, qp_type, handles, *cap), id, qpn))
 }
 
-/// Makes a queue pair.
+/// Creates a queue pair.
 pub unsafe extern "C" fn ibv_create_qp(pd: *mut ibv_pd, init_attr: *mut ibv_qp_init_attr) -> *mut ibv_qp {
     if pd.is_null() || init_attr.is_null() {
         return fail_null(libc::EINVAL);
     }
-    // SAFETY: a domain of ours, and the caller's attributes, in which the sizes granted are told.
+    // SAFETY: a domain of ours, and the caller's attributes, which receive the granted sizes.
     let (this, init) = unsafe { (Pd::of(pd), &mut *init_attr) };
     let request = Request {
         context: this.context(),
@@ -296,8 +296,8 @@ pub(crate) unsafe extern "C" fn create_qp_ex(
     if context.is_null() || init_attr.is_null() {
         return fail_null(libc::EINVAL);
     }
-    // SAFETY: a context of ours, and the caller's attributes, in which the sizes granted are told; of those that came
-    // later only what comp_mask names is looked at.
+    // SAFETY: a context of ours, and the caller's attributes, which receive the granted sizes; later additions to the
+    // structure are read only if comp_mask names them.
     let (this, init) = unsafe { (Context::of(context), &mut *init_attr) };
     let given = |mask: u32| init.comp_mask & mask != 0;
     if init.comp_mask & !MASK != 0 || (given(IBV_QP_INIT_ATTR_CREATE_FLAGS) && init.create_flags != 0) {
@@ -345,7 +345,7 @@ fn open(context: *mut ibv_context, attr: *mut ibv_qp_open_attr) -> Result<*mut i
         let (_, init) = hca.query_qp(id)?;
         let list: *const Handles = std::ptr::with_exposed_provenance(init.cookie as usize);
         // SAFETY: the adapter has the queue pair, so a handle of it is alive and keeps the list, which came from an
-        // Arc; the adapter is locked, so none goes now.
+        // Arc; the adapter is locked, so no handle can go away now.
         let handles = unsafe {
             Arc::increment_strong_count(list);
             Arc::from_raw(list)
@@ -373,7 +373,7 @@ pub(crate) unsafe extern "C" fn open_qp(context: *mut ibv_context, attr: *mut ib
     pointer(open(context, attr))
 }
 
-/// The extended queue pair, if the program made it as one.
+/// Returns the extended queue pair, if the program created it as one.
 pub unsafe extern "C" fn ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
     if qp.is_null() {
         return null_mut();
@@ -415,7 +415,7 @@ pub extern "C" fn ibv_modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_ma
     code(modify(qp, attr, attr_mask))
 }
 
-/// Tells everything about a queue pair, whatever the mask asks for.
+/// Returns all attributes of a queue pair, whatever the mask requests.
 pub unsafe extern "C" fn ibv_query_qp(
     qp: *mut ibv_qp,
     attr: *mut ibv_qp_attr,
@@ -431,7 +431,7 @@ pub unsafe extern "C" fn ibv_query_qp(
         Ok((found, _)) => found,
         Err(errno) => return fail(errno),
     };
-    // SAFETY: the caller's places for the answers; `init` is written while the object is made only.
+    // SAFETY: the caller's places for the answers; `init` is written only at creation.
     unsafe {
         *attr = attr_to_c(&found);
         *init_attr = *this.init.get();
@@ -440,13 +440,13 @@ pub unsafe extern "C" fn ibv_query_qp(
     0
 }
 
-/// Whether data arrives in order of addresses: nothing is promised.
+/// Reports whether data arrives in address order: no order is promised.
 pub extern "C" fn ibv_query_qp_data_in_order(_qp: *mut ibv_qp, _op: ibv_wr_opcode, _flags: u32) -> c_int {
     0
 }
 
-/// Destroys a queue pair, and removes its completions from its queues; busy while attached to multicast groups. Waits until
-/// all its events are acknowledged.
+/// Destroys a queue pair, and removes its completions from its queues; EBUSY while attached to multicast groups. Waits
+/// until all its events are acknowledged.
 pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut ibv_qp) -> c_int {
     if qp.is_null() {
         return fail(libc::EINVAL);
@@ -464,8 +464,7 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut ibv_qp) -> c_int {
         return fail(errno);
     }
     this.forget_fetched();
-    // The adapter knows this handle no more; once nobody speaks of it either, what was said before and not read is
-    // forgotten.
+    // The adapter has forgotten this handle. Once no event in progress names it either, purge its unread events.
     this.process.quiesce();
     let context = this.context();
     context.disown(Owned::Qp(this.id));

@@ -8,7 +8,7 @@ use crate::ah::attr_of;
 use crate::mr::access_of;
 use crate::object::zeroed;
 
-/// Sizes as the adapter takes them.
+/// Converts sizes to the adapter's form.
 pub(crate) fn cap_of(cap: &ibv_qp_cap) -> QpCap {
     QpCap {
         max_send_wr: cap.max_send_wr,
@@ -19,7 +19,7 @@ pub(crate) fn cap_of(cap: &ibv_qp_cap) -> QpCap {
     }
 }
 
-/// Sizes as C sees them.
+/// Converts sizes to their C form.
 pub(crate) fn cap_to_c(cap: &QpCap) -> ibv_qp_cap {
     ibv_qp_cap {
         max_send_wr: cap.max_send_wr,
@@ -30,8 +30,8 @@ pub(crate) fn cap_to_c(cap: &QpCap) -> ibv_qp_cap {
     }
 }
 
-/// What `ibv_modify_qp` was given: only what the mask names is looked at, the rest may be anything. `av` is the primary
-/// path, resolved.
+/// Converts the attributes of `ibv_modify_qp`: reads only the fields that the mask names, as the others may be
+/// uninitialised. `av` is the primary path, resolved.
 pub(crate) fn attr_from_c(attr: &ibv_qp_attr, mask: Mask, av: Option<AddressVector>) -> Result<QpAttr, c_int> {
     let mut out = QpAttr::default();
     let given = |m: Mask| mask.contains(m);
@@ -74,7 +74,7 @@ pub(crate) fn attr_from_c(attr: &ibv_qp_attr, mask: Mask, av: Option<AddressVect
     Ok(out)
 }
 
-/// What `ibv_query_qp` answers. Everything is told, whatever the mask asks for.
+/// Converts attributes for `ibv_query_qp`; all of them, whatever the mask requests.
 pub(crate) fn attr_to_c(attr: &QpAttr) -> ibv_qp_attr {
     let mut out: ibv_qp_attr = zeroed();
     out.qp_state = attr.qp_state as u32;

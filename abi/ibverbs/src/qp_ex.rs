@@ -1,6 +1,6 @@
 //! The work request builders of extended queue pairs: start, a call for each request with its setters, complete.
 //!
-//! Nothing is posted before `ibv_wr_complete`, and then all or nothing.
+//! `ibv_wr_complete` posts all requests or none; nothing is posted before.
 
 use libc::{c_int, c_void};
 use parking_lot::lock_api::RawMutex as _;
@@ -20,7 +20,7 @@ use crate::mw::bind_of;
 use crate::object::Object;
 use crate::qp::Qp;
 
-/// Operations that a kind of queue pair can build, as `send_ops_flags`.
+/// Returns the operations that a queue pair type can build, as `send_ops_flags`.
 pub(crate) fn send_ops_of(qp_type: u32) -> u64 {
     const SEND: u32 = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
     const WRITE: u32 = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
@@ -38,7 +38,7 @@ pub(crate) fn send_ops_of(qp_type: u32) -> u64 {
     })
 }
 
-/// Where the payload of a request is kept until it is posted.
+/// The payload of a request until it is posted.
 #[derive(Clone)]
 enum Payload {
     None,
@@ -60,11 +60,12 @@ struct State {
     requests: Vec<Building>,
     sges: Vec<Sge>,
     inline: Vec<u8>,
-    /// The first mistake made; it is told on completion.
+    /// The first error; `ibv_wr_complete` returns it.
     error: c_int,
 }
 
-/// The requests being built on a queue pair. One thread builds at a time: the lock is held from start to completion.
+/// The requests under construction on a queue pair. One thread builds at a time: it holds the lock from start to
+/// completion.
 pub(crate) struct Builder {
     lock: parking_lot::RawMutex,
     state: UnsafeCell<State>,
@@ -76,10 +77,10 @@ impl Default for Builder {
     }
 }
 
-/// The requests being built.
+/// Returns the requests under construction.
 ///
 /// # Safety
-/// Called between start and completion, on the thread that started; the answer is not kept.
+/// Called between start and completion, on the thread that started; the reference is not kept.
 unsafe fn state<'a>(qp: *mut ibv_qp_ex) -> &'a mut State {
     // SAFETY: by the contract this thread holds the lock.
     unsafe { &mut *Qp::of(qp).builder.state.get() }
@@ -99,7 +100,7 @@ impl State {
         }
     }
 
-    /// The request that setters are about.
+    /// Returns the request that setters modify.
     fn last(&mut self) -> Option<&mut Building> {
         if self.requests.is_empty() {
             self.refuse(libc::EINVAL);
@@ -113,7 +114,7 @@ impl State {
         }
     }
 
-    /// Does something with a request as the adapter takes it.
+    /// Calls a closure with a request in the adapter's form.
     fn with_wr<R>(&self, building: &Building, f: impl FnOnce(&SendWr<'_>) -> R) -> R {
         let inline;
         let mut flags = building.flags;
@@ -163,7 +164,7 @@ unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
     errno
 }
 
-/// Posts everything that was built, or nothing.
+/// Posts all requests that were built, or none.
 fn post(qp: &Qp, state: &State) -> Result<(), VerbsError> {
     qp.process.post_sends(qp.id, |poster| {
         // A single request is refused as a whole anyway.
@@ -179,7 +180,7 @@ fn post(qp: &Qp, state: &State) -> Result<(), VerbsError> {
     })
 }
 
-/// Begins a request with the number and flags that stand in the public structure.
+/// Starts a request with the ID and flags in the public structure.
 ///
 /// # Safety
 /// As [`state`].
@@ -197,7 +198,7 @@ unsafe fn begin(qp: *mut ibv_qp_ex, op: Result<SendOp, c_int>) {
 macro_rules! builders {
     ($($name:ident($($arg:ident: $ty:ty),*) $op:expr;)*) => {$(
         unsafe extern "C" fn $name(qp: *mut ibv_qp_ex $(, $arg: $ty)*) {
-            // SAFETY: C builds between start and completion only.
+            // SAFETY: C builds only between start and completion.
             unsafe { begin(qp, Ok($op)) };
         }
     )*};
@@ -221,7 +222,7 @@ builders! {
 }
 
 unsafe extern "C" fn wr_bind_mw(qp: *mut ibv_qp_ex, mw: *mut ibv_mw, rkey: u32, bind_info: *const ibv_mw_bind_info) {
-    // SAFETY: C builds between start and completion only; a window of ours, and the caller's description.
+    // SAFETY: C builds only between start and completion; a window of ours, and the caller's description.
     unsafe {
         let bind = match bind_info.as_ref() {
             Some(info) if !mw.is_null() => bind_of(mw, rkey, info).map_err(of_verbs),
@@ -232,7 +233,7 @@ unsafe extern "C" fn wr_bind_mw(qp: *mut ibv_qp_ex, mw: *mut ibv_mw, rkey: u32, 
 }
 
 unsafe extern "C" fn wr_atomic_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, value: *const c_void) {
-    // SAFETY: C builds between start and completion only; the value is eight bytes at any address.
+    // SAFETY: C builds only between start and completion; the value is eight bytes at any address.
     unsafe {
         begin(qp, Ok(SendOp::AtomicWrite(target(addr, rkey))));
         set_inline(qp, std::iter::once((value, size_of::<u64>())));
@@ -246,7 +247,7 @@ unsafe extern "C" fn wr_flush(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, len: usi
         placement,
         level,
     });
-    // SAFETY: C builds between start and completion only.
+    // SAFETY: C builds only between start and completion.
     unsafe { begin(qp, op) };
 }
 
@@ -256,7 +257,7 @@ unsafe extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _hdr: *mut c_void, _hdr_sz:
 }
 
 unsafe extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, remote_qpn: u32, remote_qkey: u32) {
-    // SAFETY: C builds between start and completion only.
+    // SAFETY: C builds only between start and completion.
     let state = unsafe { state(qp) };
     if ah.is_null() {
         return state.refuse(libc::EINVAL);
@@ -269,13 +270,13 @@ unsafe extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, remote_
 }
 
 unsafe extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, remote_srqn: u32) {
-    // SAFETY: C builds between start and completion only.
+    // SAFETY: C builds only between start and completion.
     if let Some(last) = unsafe { state(qp) }.last() {
         last.xrc_srqn = Some(remote_srqn);
     }
 }
 
-/// Takes payload now.
+/// Copies inline payload now.
 ///
 /// # Safety
 /// As [`state`]; every piece is readable.
@@ -298,12 +299,12 @@ unsafe fn set_inline(qp: *mut ibv_qp_ex, pieces: impl Iterator<Item = (*const c_
 }
 
 unsafe extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, addr: *mut c_void, length: usize) {
-    // SAFETY: C builds between start and completion only; the caller's bytes.
+    // SAFETY: C builds only between start and completion; the caller's bytes.
     unsafe { set_inline(qp, std::iter::once((addr.cast_const(), length))) };
 }
 
 unsafe extern "C" fn wr_set_inline_data_list(qp: *mut ibv_qp_ex, num_buf: usize, list: *const ibv_data_buf) {
-    // SAFETY: C builds between start and completion only; the caller's list and bytes.
+    // SAFETY: C builds only between start and completion; the caller's list and bytes.
     unsafe {
         set_inline(
             qp,
@@ -316,12 +317,12 @@ unsafe extern "C" fn wr_set_inline_data_list(qp: *mut ibv_qp_ex, num_buf: usize,
 }
 
 unsafe extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, addr: u64, length: u32) {
-    // SAFETY: C builds between start and completion only.
+    // SAFETY: C builds only between start and completion.
     unsafe { state(qp) }.set_sges(std::iter::once(Sge { addr, length, lkey }));
 }
 
 unsafe extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, num_sge: usize, list: *const ibv_sge) {
-    // SAFETY: C builds between start and completion only; the caller's list.
+    // SAFETY: C builds only between start and completion; the caller's list.
     unsafe {
         state(qp).set_sges((0..num_sge).map(|i| {
             let sge = *list.add(i);
@@ -330,7 +331,7 @@ unsafe extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, num_sge: usize, list: *
     }
 }
 
-/// Fills in all calls. A program may only use those it asked for, but a null pointer would crash it if it erred.
+/// Fills in all calls. A program may use only those it requested, but a null pointer would crash an incorrect program.
 pub(crate) fn fill_calls(public: &mut ibv_qp_ex) {
     public.wr_start = Some(wr_start);
     public.wr_complete = Some(wr_complete);

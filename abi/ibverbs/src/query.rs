@@ -1,4 +1,4 @@
-//! What a device can do, and what time it is on it.
+//! Device capabilities and the device clock.
 
 use libc::{c_char, c_int};
 use weft_abi_types::{
@@ -21,7 +21,7 @@ use crate::errors::code;
 use crate::object::zeroed;
 use crate::process;
 
-/// Nobody's IEEE number: programs switch features by vendor, and there are no quirks to switch on.
+/// An unassigned IEEE number: programs enable quirks by vendor, and Weft needs none.
 const VENDOR_ID: u32 = 0x45_5446;
 
 /// Page sizes of regions: every power of two from 4 KiB on.
@@ -43,7 +43,7 @@ const CAP_FLAGS: u32 = IBV_DEVICE_CURR_QP_STATE_MOD
     | IBV_DEVICE_MEM_MGT_EXTENSIONS
     | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 
-/// Memory is used where it is, so every operation works on pages that come when they are touched.
+/// Memory is used in place, so every operation supports pages that become present on access.
 const ODP_SEND_RECV: u32 = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
 const ODP_RC: u32 = ODP_SEND_RECV
     | IBV_ODP_SUPPORT_WRITE
@@ -74,8 +74,8 @@ fn describe(device: &DeviceAttr) -> ibv_device_attr {
     attr.max_qp_rd_atom = c_int::from(RD_ATOMIC_MAX);
     attr.max_res_rd_atom = c_int::from(RD_ATOMIC_MAX) * QP_MAX as c_int;
     attr.max_qp_init_rd_atom = c_int::from(RD_ATOMIC_MAX);
-    // They are atomic towards processors, too (IBV_ATOMIC_GLOB), but hardly any adapter says so, and programs compare with
-    // this: UCX before 1.16 does without atomics otherwise.
+    // They are atomic for processors too (IBV_ATOMIC_GLOB), but hardly any adapter reports that, and programs compare
+    // with this value: UCX before 1.16 would otherwise not use atomics.
     attr.atomic_cap = IBV_ATOMIC_HCA;
     attr.max_mw = MW_MAX as c_int;
     attr.max_mcast_grp = MCAST_GRP_MAX as c_int;
@@ -122,7 +122,7 @@ fn device_of(context: *mut ibv_context) -> Result<DeviceAttr, c_int> {
     unsafe { Context::of(context) }.device_attr()
 }
 
-/// What the device can do.
+/// Returns the capabilities of the device.
 pub unsafe extern "C" fn ibv_query_device(context: *mut ibv_context, attr: *mut ibv_device_attr) -> c_int {
     if attr.is_null() {
         return code(Err(libc::EINVAL));
@@ -137,7 +137,7 @@ pub(crate) unsafe extern "C" fn query_device_ex(
     attr: *mut ibv_device_attr_ex,
     attr_size: usize,
 ) -> c_int {
-    // SAFETY: the caller's question, or null.
+    // SAFETY: the caller's input, or null.
     let mask = unsafe { input.as_ref().map_or(0, |input| input.comp_mask) };
     if mask != 0 || attr.is_null() || attr_size < size_of::<ibv_device_attr>() {
         return code(Err(libc::EINVAL));
@@ -147,7 +147,7 @@ pub(crate) unsafe extern "C" fn query_device_ex(
         Err(errno) => return code(Err(errno)),
     };
     let known = size_of::<ibv_device_attr_ex>().min(attr_size);
-    // SAFETY: the caller has room for attr_size bytes; what it knows and we do not is zero.
+    // SAFETY: the caller has room for attr_size bytes; fields that only the caller knows are zero.
     unsafe {
         let to = attr.cast::<u8>();
         to.write_bytes(0, attr_size);
@@ -160,7 +160,7 @@ pub(crate) unsafe extern "C" fn query_rt_values(context: *mut ibv_context, value
     if context.is_null() || values.is_null() {
         return code(Err(libc::EINVAL));
     }
-    // SAFETY: the caller's question and place for the answer.
+    // SAFETY: the caller's request and place for the answer.
     let values = unsafe { &mut *values };
     let asked = values.comp_mask & IBV_VALUES_MASK_RAW_CLOCK;
     if values.comp_mask & !IBV_VALUES_MASK_RAW_CLOCK != 0 {
@@ -168,7 +168,7 @@ pub(crate) unsafe extern "C" fn query_rt_values(context: *mut ibv_context, value
     }
     values.comp_mask = asked;
     if asked != 0 {
-        // The raw clock is told in cycles, which stand in tv_nsec whole.
+        // The raw clock counts cycles, all of them in tv_nsec.
         values.raw_clock.tv_sec = 0;
         values.raw_clock.tv_nsec = process::now_ns() as _;
     }

@@ -1,7 +1,7 @@
-//! A queue of events behind a descriptor: readable while events wait, one read an event. Programs poll the descriptor,
-//! and set it O_NONBLOCK to have the calls answer EAGAIN.
+//! A queue of events behind a descriptor: it is readable while events wait, and each read consumes one event. Programs
+//! poll the descriptor, and set it O_NONBLOCK to make the calls return EAGAIN.
 //!
-//! The descriptor is an eventfd counting as a semaphore, the events stand in a list beside it.
+//! The descriptor is an eventfd that counts as a semaphore; the events are in a list beside it.
 
 use libc::c_int;
 use parking_lot::RwLock;
@@ -19,16 +19,16 @@ use crate::process::Process;
 /// The queue.
 pub(crate) struct EventQueue<T> {
     fd: OwnedFd,
-    /// A number that no other queue of the process has or had.
+    /// A number that is unique among the process's queues, past ones included.
     number: u64,
-    /// Whom a thread serves that waits here.
+    /// The engine that a waiting thread serves.
     process: Process,
     events: Mutex<VecDeque<T>>,
 }
 
-/// The queues that threads may wait at, by the address of what the program holds. A program may destroy a channel or
-/// close a device while another thread waits for its next event, or is about to. Who waits keeps the queue and waits
-/// on, as in a read(2) of a descriptor that is closed meanwhile; who comes later gets EBADF.
+/// The queues that threads may wait on, by the address of the program's object. A program may destroy a channel or
+/// close a device while another thread waits for its next event, or is about to. A waiting thread keeps the queue and
+/// waits on, as in a read(2) of a descriptor that is closed meanwhile; a later thread gets EBADF.
 pub(crate) struct Open<T>(RwLock<BTreeMap<usize, Arc<EventQueue<T>>>>);
 
 impl<T> Open<T> {
@@ -36,38 +36,38 @@ impl<T> Open<T> {
         Open(RwLock::new(BTreeMap::new()))
     }
 
-    /// From here on threads find the queue.
+    /// Makes a queue available to threads.
     pub(crate) fn insert(&self, address: usize, queue: Arc<EventQueue<T>>) {
         self.0.write().insert(address, queue);
     }
 
-    /// From here on no thread finds it.
+    /// Makes a queue unavailable to threads.
     pub(crate) fn remove(&self, address: usize) {
         self.0.write().remove(&address);
     }
 
-    /// The queue of what is at this address; EBADF if that is destroyed.
+    /// Returns the queue of the object at this address; EBADF if the object is destroyed.
     pub(crate) fn find(&self, address: usize) -> Result<Arc<EventQueue<T>>, c_int> {
         self.0.read().get(&address).cloned().ok_or(libc::EBADF)
     }
 }
 
 impl<T> EventQueue<T> {
-    /// An empty queue; errno if there is no descriptor for it.
+    /// Creates an empty queue; fails with errno if no descriptor is left.
     pub(crate) fn new(process: Process) -> Result<EventQueue<T>, c_int> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        // SAFETY: no pointers.
+        // SAFETY: the call passes no pointers.
         let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE) };
         if fd < 0 {
             return Err(errno());
         }
-        // SAFETY: the descriptor was just opened and is nobody else's.
+        // SAFETY: the descriptor was just opened, and has no other owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Ok(EventQueue { fd, number, process, events: Mutex::default() })
     }
 
-    /// The descriptor to poll.
+    /// Returns the descriptor to poll.
     pub(crate) fn fd(&self) -> c_int {
         self.fd.as_raw_fd()
     }
@@ -80,13 +80,13 @@ impl<T> EventQueue<T> {
     pub(crate) fn push(&self, event: T) {
         let mut events = self.lock();
         events.push_back(event);
-        // Not the C library's write(2), in which a thread could be cancelled that holds locks. A counter near 2^64 would
-        // block; events are bounded far below.
+        // Not the C library's write(2), which is a cancellation point: a cancelled thread could hold locks. A counter
+        // near 2^64 would block; events are bounded far below.
         let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
     }
 
     /// Takes the oldest event, waiting for one unless the descriptor is O_NONBLOCK. `taken` sees it while the queue is
-    /// still locked: whoever purges the queue afterwards knows that it was taken.
+    /// still locked, so that a thread that purges the queue afterwards knows that it was taken.
     pub(crate) fn pop(&self, taken: impl Fn(&T)) -> Result<T, c_int> {
         loop {
             let mut count = 0u64;
@@ -95,15 +95,15 @@ impl<T> EventQueue<T> {
             if n != 8 {
                 return Err(if n < 0 { errno() } else { libc::EIO });
             }
-            // The event may have been purged between the read and here: then wait for another.
+            // The event may have been purged between the read and here; then wait for another.
             if let Some(event) = self.lock().pop_front().inspect(&taken) {
                 return Ok(event);
             }
         }
     }
 
-    /// As [`EventQueue::pop`], and the thread serves the process while it waits, so that nobody else need be woken to wake
-    /// it.
+    /// As [`EventQueue::pop`], but the thread serves the engine while it waits, so that no other thread has to wake up
+    /// in order to wake it.
     pub(crate) fn pop_serving(&self, taken: impl Fn(&T)) -> Result<T, c_int> {
         let awaited = Awaited { fd: self.fd.as_fd(), number: self.number };
         loop {
@@ -115,7 +115,7 @@ impl<T> EventQueue<T> {
                     // Linux before 5.8.
                     Err(_) => return self.pop(taken),
                 }
-                // As in `pop`, it may have been purged.
+                // As in `pop`, the event may have been purged.
                 if let Some(event) = self.lock().pop_front().inspect(&taken) {
                     return Ok(event);
                 }
@@ -133,11 +133,11 @@ impl<T> EventQueue<T> {
 
     /// Whether the program set the descriptor O_NONBLOCK.
     fn never_blocks(&self) -> bool {
-        // SAFETY: no pointers.
+        // SAFETY: the call passes no pointers.
         unsafe { libc::fcntl(self.fd(), libc::F_GETFL) & libc::O_NONBLOCK != 0 }
     }
 
-    /// Forgets the events that `of_it` recognises.
+    /// Removes the events that `of_it` recognises.
     pub(crate) fn purge(&self, of_it: impl Fn(&T) -> bool) {
         let mut events = self.lock();
         let before = events.len();
@@ -147,7 +147,7 @@ impl<T> EventQueue<T> {
         }
     }
 
-    /// One from the counter, whatever O_NONBLOCK says; EAGAIN if nothing is in it.
+    /// Takes one from the counter, whatever O_NONBLOCK says; EAGAIN if it is zero.
     fn take_count(&self) -> Result<(), Errno> {
         const HERE: u64 = u64::MAX;
         let mut count = [0; 8];

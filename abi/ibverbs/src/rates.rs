@@ -4,7 +4,7 @@ use libc::c_int;
 
 struct Rate {
     code: u32,
-    /// Multiple of 2.5 Gbit/s, where it is a whole number that the enum of old knows.
+    /// Multiple of 2.5 Gbit/s, if it is a whole number in the original enum.
     mult: Option<c_int>,
     mbps: c_int,
 }
@@ -13,8 +13,8 @@ const fn rate(code: u32, mult: c_int, mbps: c_int) -> Rate {
     Rate { code, mult: if mult == 0 { None } else { Some(mult) }, mbps }
 }
 
-/// 0 is "no limit". Rates with 64/66 coding are no whole multiples; the four of them that have one carry the one that
-/// programs have always been told.
+/// 0 is "no limit". Rates with 64/66 coding are not whole multiples; four of them have a conventional multiple, which
+/// rdma-core also returns.
 const RATES: [Rate; 23] = [
     rate(2, 1, 2_500),
     rate(5, 2, 5_000),
@@ -41,22 +41,22 @@ const RATES: [Rate; 23] = [
     rate(24, 480, 1_275_000),
 ];
 
-/// The multiple of 2.5 Gbit/s, or -1.
+/// Returns the multiple of 2.5 Gbit/s, or -1.
 pub extern "C" fn ibv_rate_to_mult(rate: u32) -> c_int {
     RATES.iter().find(|r| r.code == rate).and_then(|r| r.mult).unwrap_or(-1)
 }
 
-/// The rate that is this multiple of 2.5 Gbit/s, or 0.
+/// Returns the rate with this multiple of 2.5 Gbit/s, or 0.
 pub extern "C" fn mult_to_ibv_rate(mult: c_int) -> u32 {
     RATES.iter().find(|r| r.mult == Some(mult)).map_or(0, |r| r.code)
 }
 
-/// Mbit/s, or -1.
+/// Returns the rate in Mbit/s, or -1.
 pub extern "C" fn ibv_rate_to_mbps(rate: u32) -> c_int {
     RATES.iter().find(|r| r.code == rate).map_or(-1, |r| r.mbps)
 }
 
-/// The rate of this many Mbit/s, or 0.
+/// Returns the rate with this many Mbit/s, or 0.
 pub extern "C" fn mbps_to_ibv_rate(mbps: c_int) -> u32 {
     RATES.iter().find(|r| r.mbps == mbps).map_or(0, |r| r.code)
 }

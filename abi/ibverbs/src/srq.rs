@@ -36,23 +36,23 @@ unsafe impl Object for Srq {
 }
 
 impl Srq {
-    /// The queue at an address that the adapter gave back as a cookie.
+    /// Returns the queue at an address that the adapter returned as a cookie.
     ///
     /// # Safety
     /// The queue is alive.
     pub(crate) unsafe fn at<'a>(address: usize) -> &'a Srq {
-        // SAFETY: by the contract; the address was exposed when the queue was made.
+        // SAFETY: by the contract; the address was exposed when the queue was created.
         unsafe { &*std::ptr::with_exposed_provenance(address) }
     }
 
-    /// The context.
+    /// Returns the context.
     pub(crate) fn context(&self) -> &Context {
-        // SAFETY: contexts outlive their objects, and nobody writes the pointer.
+        // SAFETY: contexts outlive their objects, and the program does not write the pointer.
         unsafe { Context::of((*self.public()).context) }
     }
 }
 
-/// What XRC adds: the domain, and where receives complete.
+/// Additional objects of XRC: the domain, and the completion queue.
 type Xrc = Option<(*mut ibv_xrcd, *mut ibv_cq)>;
 
 fn create(pd: *mut ibv_pd, srq_context: *mut c_void, attr: &mut ibv_srq_attr, xrc: Xrc) -> Result<*mut ibv_srq, c_int> {
@@ -69,7 +69,7 @@ fn create(pd: *mut ibv_pd, srq_context: *mut c_void, attr: &mut ibv_srq_attr, xr
     public.context = context.public();
     public.srq_context = srq_context;
     public.pd = pd;
-    // The adapter wants the address as a cookie, so the object comes first, with an id that is filled in below.
+    // The adapter needs the address as a cookie, so the object comes first, with an ID that is filled in below.
     let mut object = Box::new(Srq {
         public: UnsafeCell::new(public),
         id: SrqId { index: 0, generation: 0 },
@@ -94,7 +94,7 @@ fn create(pd: *mut ibv_pd, srq_context: *mut c_void, attr: &mut ibv_srq_attr, xr
     attr.max_wr = granted.max_wr;
     attr.max_sge = granted.max_sge;
     let public = Box::into_raw(object).cast::<ibv_srq>();
-    // SAFETY: just made, and nobody else's yet.
+    // SAFETY: just created, and no other code knows it yet.
     unsafe {
         (*public).handle = id.index;
         init_sync(&raw mut (*public).mutex, &raw mut (*public).cond);
@@ -102,12 +102,12 @@ fn create(pd: *mut ibv_pd, srq_context: *mut c_void, attr: &mut ibv_srq_attr, xr
     Ok(public)
 }
 
-/// Makes a shared receive queue.
+/// Creates a shared receive queue.
 pub unsafe extern "C" fn ibv_create_srq(pd: *mut ibv_pd, init_attr: *mut ibv_srq_init_attr) -> *mut ibv_srq {
     if init_attr.is_null() {
         return fail_null(libc::EINVAL);
     }
-    // SAFETY: the caller's attributes, in which the sizes granted are told.
+    // SAFETY: the caller's attributes, which receive the granted sizes.
     let init = unsafe { &mut *init_attr };
     pointer(create(pd, init.srq_context, &mut init.attr, None))
 }
@@ -120,8 +120,8 @@ pub(crate) unsafe extern "C" fn create_srq_ex(
     if context.is_null() || init_attr.is_null() {
         return fail_null(libc::EINVAL);
     }
-    // SAFETY: the caller's attributes, in which the sizes granted are told; of those that came later only what
-    // comp_mask names is looked at.
+    // SAFETY: the caller's attributes, which receive the granted sizes; later additions to the structure are read only
+    // if comp_mask names them.
     let init = unsafe { &mut *init_attr };
     let given = |mask: u32| init.comp_mask & mask != 0;
     if init.comp_mask & !MASK != 0 {
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn ibv_modify_srq(srq: *mut ibv_srq, srq_attr: *mut ibv_sr
     code(this.process.control(|hca, _| hca.modify_srq(this.id, &attr, set_max, set_limit)))
 }
 
-/// Tells the sizes, and the limit.
+/// Returns the sizes, and the limit.
 pub unsafe extern "C" fn ibv_query_srq(srq: *mut ibv_srq, srq_attr: *mut ibv_srq_attr) -> c_int {
     if srq.is_null() || srq_attr.is_null() {
         return fail(libc::EINVAL);
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn ibv_query_srq(srq: *mut ibv_srq, srq_attr: *mut ibv_srq
     }
 }
 
-/// Destroys a queue; busy while queue pairs use it. Waits until all its events are acknowledged.
+/// Destroys a queue; EBUSY while queue pairs use it. Waits until all its events are acknowledged.
 pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut ibv_srq) -> c_int {
     if srq.is_null() {
         return fail(libc::EINVAL);
@@ -181,8 +181,7 @@ pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut ibv_srq) -> c_int {
     if let Err(errno) = this.process.control(|hca, _| hca.destroy_srq(this.id)) {
         return fail(errno);
     }
-    // The adapter knows the queue no more; once nobody speaks of it either, what was said before and not read is
-    // forgotten.
+    // The adapter has forgotten the queue. Once no event in progress names it either, purge its unread events.
     this.process.quiesce();
     let address = std::ptr::from_ref(this).addr();
     let context = this.context();

@@ -1,4 +1,4 @@
-//! What programs read from /sys through us.
+//! Files of /sys that programs read through this library.
 
 use libc::{c_char, c_int};
 use std::ffi::{CStr, OsStr};
@@ -8,13 +8,13 @@ use std::path::Path;
 
 use crate::errors::fail_minus_one;
 
-/// Where sysfs is mounted.
+/// Returns the mount point of sysfs.
 pub extern "C" fn ibv_get_sysfs_path() -> *const c_char {
     c"/sys".as_ptr()
 }
 
-/// Reads `dir/file` into `buf` and answers the bytes read. A newline at the end becomes the terminating zero; text that
-/// fills the buffer is not terminated.
+/// Reads `dir/file` into `buf` and returns the number of bytes read. A newline at the end becomes the terminating zero;
+/// text that fills the buffer is not terminated.
 pub unsafe extern "C" fn ibv_read_sysfs_file(
     dir: *const c_char,
     file: *const c_char,
@@ -24,8 +24,8 @@ pub unsafe extern "C" fn ibv_read_sysfs_file(
     if dir.is_null() || file.is_null() || buf.is_null() {
         return fail_minus_one(libc::EINVAL);
     }
-    // SAFETY: the caller passes two C strings and a buffer of `size` bytes, which nobody else uses meanwhile; it is
-    // zeroed before it becomes a slice.
+    // SAFETY: the caller passes two C strings and a buffer of `size` bytes, which no other code uses during the call;
+    // it is zeroed before it becomes a slice.
     let (dir, file, out) = unsafe {
         buf.write_bytes(0, size);
         (CStr::from_ptr(dir), CStr::from_ptr(file), std::slice::from_raw_parts_mut(buf.cast::<u8>(), size))

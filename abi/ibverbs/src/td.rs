@@ -1,5 +1,5 @@
-//! Thread domains and parent domains. A thread domain promises that one thread uses what is made with it; nothing here
-//! is slower without the promise, so it is only remembered.
+//! Thread domains and parent domains. A thread domain promises that one thread uses the objects created with it;
+//! nothing here is slower without the promise, so the library only records it.
 
 use libc::c_int;
 use std::cell::UnsafeCell;
@@ -18,7 +18,7 @@ use crate::pd::Pd;
 #[repr(C)]
 pub(crate) struct Td {
     public: UnsafeCell<ibv_td>,
-    /// Parent domains made with it.
+    /// Number of parent domains created with it.
     users: AtomicU32,
 }
 
@@ -80,8 +80,8 @@ fn parent_domain(context: *mut ibv_context, attr: *mut ibv_parent_domain_init_at
     if attr.comp_mask & !KNOWN != 0 {
         return Err(libc::EINVAL);
     }
-    // Nothing is allocated for the program by the objects in the domain, so its allocators will not be called; but
-    // half a pair is a mistake.
+    // Objects in the domain allocate nothing for the program, so its allocators are never called; but half a pair is an
+    // error.
     let allocators = attr.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS != 0;
     if attr.pd.is_null() || (allocators && (attr.alloc.is_none() || attr.free.is_none())) {
         return Err(libc::EINVAL);

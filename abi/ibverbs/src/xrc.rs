@@ -1,4 +1,4 @@
-//! XRC domains. One with a file behind it is shared by all of this process who open it with that file.
+//! XRC domains. All opens of the same file in this process share one domain.
 
 use libc::c_int;
 use std::cell::UnsafeCell;
@@ -24,14 +24,14 @@ unsafe impl Object for Xrcd {
     type Public = ibv_xrcd;
 }
 
-/// What identifies a file.
+/// Returns a number that identifies a file.
 fn inode_of(fd: c_int) -> Result<u64, c_int> {
     let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: a place for the answer.
     if unsafe { libc::fstat(fd, stat.as_mut_ptr()) } != 0 {
         return Err(errno());
     }
-    // SAFETY: filled in.
+    // SAFETY: fstat succeeded and filled it in.
     let stat = unsafe { stat.assume_init() };
     Ok(stat.st_ino ^ stat.st_dev.rotate_left(40))
 }
@@ -49,7 +49,7 @@ fn open(context: *mut ibv_context, attr: *mut ibv_xrcd_init_attr) -> Result<*mut
     if attr.comp_mask & NEEDED != NEEDED || attr.oflags & !(libc::O_CREAT | libc::O_EXCL) != 0 {
         return Err(libc::EINVAL);
     }
-    // Without a file it can only be a new one.
+    // Without a file it can only be a new domain.
     let key = if attr.fd == -1 { None } else { Some(inode_of(attr.fd)?) };
     // SAFETY: a context of ours.
     let this = unsafe { Context::of(context) };

@@ -1,16 +1,16 @@
-//! Socket addresses of C to those that the daemon is told, and back.
+//! Conversion of socket addresses between C and the daemon's form.
 
 use libc::{AF_INET, AF_INET6, c_int, sockaddr, sockaddr_in, sockaddr_in6};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use weft_abi_types::{AF_IB, be16, rdma_cm_id, rdma_sockaddr, sockaddr_ib};
 use weft_cm::rdma_cm::{SockAddr, SockAddrIb};
 
-/// An address; EINVAL for null and unknown families.
+/// Reads an address; EINVAL for null and unknown families.
 pub(crate) unsafe fn read(addr: *const sockaddr) -> Result<SockAddr, c_int> {
     if addr.is_null() {
         return Err(libc::EINVAL);
     }
-    // SAFETY: the caller passes an address as long as its family says, aligned or not.
+    // SAFETY: the caller passes an address of its family's length, aligned or not.
     unsafe {
         match c_int::from((&raw const (*addr).sa_family).read_unaligned()) {
             AF_INET => {
@@ -43,7 +43,7 @@ pub(crate) unsafe fn read(addr: *const sockaddr) -> Result<SockAddr, c_int> {
     }
 }
 
-/// An address that may be left out: null is none.
+/// Reads an optional address: null means none.
 pub(crate) unsafe fn read_optional(addr: *const sockaddr) -> Result<Option<SockAddr>, c_int> {
     if addr.is_null() {
         return Ok(None);
@@ -52,7 +52,7 @@ pub(crate) unsafe fn read_optional(addr: *const sockaddr) -> Result<Option<SockA
     unsafe { read(addr).map(Some) }
 }
 
-/// Writes an address into an identifier, over what stood there.
+/// Writes an address into an identifier, over the old one.
 pub(crate) unsafe fn write(to: *mut rdma_sockaddr, addr: &SockAddr) {
     // SAFETY: the caller passes an address of an identifier, which has room for every family.
     unsafe {
@@ -77,7 +77,7 @@ pub(crate) unsafe fn write(to: *mut rdma_sockaddr, addr: &SockAddr) {
     }
 }
 
-/// An InfiniBand address in C's form.
+/// Converts an InfiniBand address to its C form.
 pub(crate) fn of_ib(ib: &SockAddrIb) -> sockaddr_ib {
     sockaddr_ib {
         sib_family: AF_IB as u16,
@@ -90,7 +90,7 @@ pub(crate) fn of_ib(ib: &SockAddrIb) -> sockaddr_ib {
     }
 }
 
-/// The port of an address, in network order; 0 if it has none.
+/// Returns the port of an address, in network order; 0 if it has none.
 pub(crate) unsafe fn port(addr: *const sockaddr) -> be16 {
     // SAFETY: as the caller promises.
     match unsafe { read(addr) } {
@@ -100,7 +100,7 @@ pub(crate) unsafe fn port(addr: *const sockaddr) -> be16 {
     }
 }
 
-/// The port that the identifier is bound to, in network order.
+/// Returns the local port of an identifier, in network order.
 pub unsafe extern "C" fn rdma_get_src_port(id: *mut rdma_cm_id) -> be16 {
     if id.is_null() {
         return 0;
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn rdma_get_src_port(id: *mut rdma_cm_id) -> be16 {
     unsafe { port((&raw const (*id).route.addr.src).cast()) }
 }
 
-/// The port that the identifier is connected to, in network order.
+/// Returns the peer's port of an identifier, in network order.
 pub unsafe extern "C" fn rdma_get_dst_port(id: *mut rdma_cm_id) -> be16 {
     if id.is_null() {
         return 0;

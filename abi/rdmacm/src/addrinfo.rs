@@ -1,4 +1,4 @@
-//! From names to addresses: `getaddrinfo(3)` in the terms of the connection manager.
+//! Name resolution: `getaddrinfo(3)` in the terms of the connection manager.
 
 use libc::{
     AI_NUMERICHOST, AI_PASSIVE, IPPROTO_TCP, IPPROTO_UDP, SOCK_DGRAM, SOCK_STREAM, addrinfo, c_char, c_int, sockaddr,
@@ -20,7 +20,7 @@ use crate::errors::{fail, made};
 /// P_Key of the default partition, with full membership.
 const PKEY_DEFAULT: u16 = 0xFFFF;
 
-/// What a program wants to know.
+/// The program's hints.
 #[derive(Clone, Copy)]
 struct Hints {
     flags: c_int,
@@ -49,9 +49,9 @@ impl Hints {
         })
     }
 
-    /// In the terms of `getaddrinfo(3)`.
+    /// Converts to hints for `getaddrinfo(3)`.
     fn for_host(&self) -> addrinfo {
-        // SAFETY: numbers and null pointers.
+        // SAFETY: a structure of integers and pointers, all of which may be zero.
         let mut ai: addrinfo = unsafe { std::mem::zeroed() };
         if self.flags & RAI_PASSIVE != 0 {
             ai.ai_flags |= AI_PASSIVE;
@@ -75,14 +75,14 @@ impl Hints {
         ai
     }
 
-    /// Whether the answer is to be an InfiniBand address.
+    /// Whether the answer must be an InfiniBand address.
     fn wants_ib(&self) -> bool {
         self.flags & RAI_FAMILY != 0 && self.family == AF_IB && self.flags & RAI_NUMERICHOST != 0
     }
 }
 
-/// Addresses of a node and a service, or what the hints already say. Answers 0, -1 with errno, or what `getaddrinfo(3)`
-/// does. Routes are never part of it: there is no `ibacm` that knows some.
+/// Resolves a node and a service, or copies the addresses in the hints. Returns 0, -1 with errno, or an error of
+/// `getaddrinfo(3)`. The answer never contains routes: no `ibacm` provides them.
 pub unsafe extern "C" fn rdma_getaddrinfo(
     node: *const c_char,
     service: *const c_char,
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn rdma_getaddrinfo(
     unsafe {
         let hints = Hints::of(hints);
         if hints.is_some_and(|hints| hints.flags & RAI_SA != 0) {
-            // Service records are of subnet administrators, which RoCE has none of.
+            // Only subnet administrators have service records, and RoCE has no administrator.
             let wrong = !node.is_null() || hints.is_some_and(|hints| hints.flags & RAI_DNS != 0);
             return fail(if wrong { libc::EOPNOTSUPP } else { libc::ENOENT });
         }
@@ -122,10 +122,10 @@ pub unsafe extern "C" fn rdma_getaddrinfo(
     }
 }
 
-/// Why there is no address.
+/// Reason for a failed resolution.
 enum Failure {
     Errno(c_int),
-    /// What `getaddrinfo(3)` answered.
+    /// Error of `getaddrinfo(3)`.
     Host(c_int),
 }
 
@@ -144,7 +144,7 @@ impl Failure {
     }
 }
 
-/// Without names, the answer is what the hints say.
+/// Without names, copies the answer from the hints.
 unsafe fn copy(to: *mut rdma_addrinfo, hints: Option<Hints>) -> Result<(), Failure> {
     let Some(hints) = hints else { return Ok(()) };
     // SAFETY: the caller's structure, and the program's addresses.
@@ -160,7 +160,7 @@ unsafe fn copy(to: *mut rdma_addrinfo, hints: Option<Hints>) -> Result<(), Failu
     Ok(())
 }
 
-/// The address of the hints that the connection is to come from.
+/// Copies the connection's source address from the hints.
 unsafe fn take_source(to: *mut rdma_addrinfo, hints: Option<Hints>) -> Result<(), Failure> {
     // SAFETY: as in `copy`.
     unsafe {
@@ -174,7 +174,7 @@ unsafe fn take_source(to: *mut rdma_addrinfo, hints: Option<Hints>) -> Result<()
     Ok(())
 }
 
-/// Asks the host.
+/// Queries the host's resolver.
 unsafe fn ask(
     to: *mut rdma_addrinfo,
     node: *const c_char,
@@ -182,7 +182,7 @@ unsafe fn ask(
     hints: Option<Hints>,
 ) -> Result<(), Failure> {
     let mut found = MaybeUninit::<*mut addrinfo>::uninit();
-    // SAFETY: the program's names; an answer is there if the call says so, and freed once.
+    // SAFETY: the program's names; an answer exists if the call succeeds, and is freed once.
     unsafe {
         let for_host = hints.map(|hints| hints.for_host());
         let for_host = for_host.as_ref().map_or(null(), |hints| hints as *const addrinfo);
@@ -197,7 +197,7 @@ unsafe fn ask(
     }
 }
 
-/// Takes the first answer of the host.
+/// Takes the host's first answer.
 unsafe fn take(to: *mut rdma_addrinfo, hints: Option<Hints>, from: &addrinfo) -> Result<(), c_int> {
     let (mut qp_type, mut port_space) = hints.map_or((0, 0), |hints| (hints.qp_type, hints.port_space));
     if qp_type == 0 {
@@ -235,7 +235,7 @@ unsafe fn take(to: *mut rdma_addrinfo, hints: Option<Hints>, from: &addrinfo) ->
     Ok(())
 }
 
-/// A copy of an address in memory of C.
+/// Copies an address into memory from malloc.
 unsafe fn duplicate(addr: *const sockaddr, len: socklen_t) -> Result<(*mut sockaddr, socklen_t), c_int> {
     if addr.is_null() {
         return Err(libc::EINVAL);
@@ -248,12 +248,12 @@ unsafe fn duplicate(addr: *const sockaddr, len: socklen_t) -> Result<(*mut socka
     }
 }
 
-/// The InfiniBand address that an IPv6 address and its port are.
+/// Converts an IPv6 address and its port to an InfiniBand address.
 unsafe fn infiniband(ps: rdma_port_space, from: &addrinfo) -> Result<(*mut sockaddr, socklen_t), c_int> {
     if (from.ai_addrlen as usize) < size_of::<sockaddr_in6>() {
         return Err(libc::EAFNOSUPPORT);
     }
-    // SAFETY: long enough, as just checked; the copy is in memory of C, and any bytes are an address.
+    // SAFETY: long enough, as just checked; the copy is memory from malloc, and any bytes are a valid address.
     unsafe {
         let sin6: sockaddr_in6 = from.ai_addr.cast::<sockaddr_in6>().read_unaligned();
         let port = u16::from_be(sin6.sin6_port);
@@ -279,7 +279,7 @@ unsafe fn infiniband(ps: rdma_port_space, from: &addrinfo) -> Result<(*mut socka
 /// Frees a list of addresses.
 pub unsafe extern "C" fn rdma_freeaddrinfo(res: *mut rdma_addrinfo) {
     let mut next = res;
-    // SAFETY: made here; everything in it is memory of C, or null.
+    // SAFETY: allocated here; every pointer in it is memory from malloc, or null.
     unsafe {
         while !next.is_null() {
             let this = next;

@@ -1,4 +1,4 @@
-//! Connections: asking for them, taking and refusing them, ending them.
+//! Connections: connecting, accepting, rejecting, disconnecting.
 
 use libc::{c_int, c_void};
 use weft_abi_types::{
@@ -12,14 +12,14 @@ use crate::id::{Id, complete, give_back};
 use crate::qp_state;
 use crate::verbs::{ibv_query_ece, ibv_set_ece};
 
-/// Retries where the program says nothing: the most there are.
+/// Default retries: the maximum.
 const RETRY_COUNT_DEFAULT: u8 = 7;
 
 /// REJ reason "vendor option not supported".
 const REJECT_VENDOR_OPTION: u8 = 35;
 
-/// Asks the peer for a connection; ESTABLISHED, or CONNECT_RESPONSE if the identifier has no queue pair, follows if it
-/// accepts.
+/// Requests a connection from the peer. If the peer accepts, ESTABLISHED follows, or CONNECT_RESPONSE if the identifier
+/// has no queue pair.
 pub unsafe extern "C" fn rdma_connect(id: *mut rdma_cm_id, conn_param: *mut rdma_conn_param) -> c_int {
     // SAFETY: as the caller promises.
     code(unsafe { connect(id, conn_param) })
@@ -51,7 +51,7 @@ unsafe fn connect(id: *mut rdma_cm_id, given: *const rdma_conn_param) -> Result<
     }
 }
 
-/// Takes a connection that a peer asked for; ESTABLISHED follows.
+/// Accepts a peer's connection request; ESTABLISHED follows.
 pub unsafe extern "C" fn rdma_accept(id: *mut rdma_cm_id, conn_param: *mut rdma_conn_param) -> c_int {
     // SAFETY: as the caller promises.
     code(unsafe { accept(id, conn_param) })
@@ -77,7 +77,7 @@ unsafe fn accept(id: *mut rdma_cm_id, given: *const rdma_conn_param) -> Result<(
                 Some(param) if param.responder_resources != RDMA_MAX_RESP_RES => param.responder_resources,
                 _ => state.responder_resources.min(device.max_responder_resources),
             };
-            // The vendor is the peer's: the answer is to its offer.
+            // The vendor is the peer's, because these options answer its offer.
             let ece = Ece { vendor_id: state.remote_ece.vendor_id, attr_mod: state.local_ece.options };
             (state.responder_resources, state.initiator_depth, ece)
         };
@@ -101,10 +101,9 @@ unsafe fn accept(id: *mut rdma_cm_id, given: *const rdma_conn_param) -> Result<(
     }
 }
 
-/// What can be said about parameters without asking: they are needed where there is no queue pair, and a device bounds
-/// them.
+/// Checks parameters locally: they are required without a queue pair, and the device bounds them.
 fn check(id: &Id, device: &Device, given: Option<&rdma_conn_param>) -> Result<(), c_int> {
-    // SAFETY: plain reads.
+    // SAFETY: plain reads of the program's live identifier.
     let (ps, qp) = unsafe { ((*id.public()).ps, (*id.public()).qp) };
     if ps != RDMA_PS_TCP {
         return Ok(());
@@ -120,10 +119,10 @@ fn check(id: &Id, device: &Device, given: Option<&rdma_conn_param>) -> Result<()
     if fits { Ok(()) } else { Err(libc::EINVAL) }
 }
 
-/// Parameters for the daemon: the queue pair's numbers come from it, if there is one.
+/// Builds the parameters for the daemon; a queue pair, if there is one, supplies its own numbers.
 unsafe fn parameters(id: &Id, given: Option<&rdma_conn_param>) -> Result<ConnParam, c_int> {
     let qp = unsafe {
-        // SAFETY: a queue pair that the program's own calls set, alive as long as it is.
+        // SAFETY: a queue pair that the program's own calls set, alive as long as it is set.
         (*id.public()).qp.as_ref().map(|qp| (qp.qp_num, !qp.srq.is_null()))
     };
     let (qp_num, srq) = qp.or(given.map(|param| (param.qp_num, param.srq != 0))).unwrap_or_default();
@@ -142,7 +141,7 @@ unsafe fn parameters(id: &Id, given: Option<&rdma_conn_param>) -> Result<ConnPar
         param.flow_control = given.flow_control;
         param.retry_count = given.retry_count;
         param.rnr_retry_count = given.rnr_retry_count;
-        // SAFETY: the program's private data, as long as it says.
+        // SAFETY: the program's private data, of the length given.
         param.private_data.extend_from_slice(unsafe { bytes(given.private_data, given.private_data_len) });
     }
     if param.private_data.len() > weft_cm::rdma_cm::limits::PRIVATE_DATA_BYTES_MAX {
@@ -151,7 +150,7 @@ unsafe fn parameters(id: &Id, given: Option<&rdma_conn_param>) -> Result<ConnPar
     Ok(param)
 }
 
-/// Private data of a program; null is none.
+/// Returns a program's private data; null means none.
 unsafe fn bytes<'a>(data: *const c_void, len: u8) -> &'a [u8] {
     if data.is_null() {
         return &[];
@@ -160,7 +159,7 @@ unsafe fn bytes<'a>(data: *const c_void, len: u8) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data.cast(), usize::from(len)) }
 }
 
-/// The peer accepted: the queue pair follows its options and parameters, and the peer is told.
+/// Handles the peer's acceptance: applies its options and parameters to the queue pair, and notifies the peer.
 pub(crate) fn follow_answer(id: &Id, offered: &Ece) -> Result<(), c_int> {
     let vendor_id = id.state.lock().local_ece.vendor_id;
     let mut ece = ibv_ece { vendor_id, options: 0, comp_mask: 0 };
@@ -172,7 +171,7 @@ pub(crate) fn follow_answer(id: &Id, offered: &Ece) -> Result<(), c_int> {
         ece.options = offered.attr_mod;
     }
     id.state.lock().remote_ece.vendor_id = offered.vendor_id;
-    // SAFETY: the identifier's queue pair: it is not null here, and the program does not destroy it meanwhile.
+    // SAFETY: the identifier's queue pair: it is not null here, and the program does not destroy it during the call.
     let qp = unsafe { (*id.public()).qp };
     // SAFETY: as above.
     tolerate(unsafe { ibv_set_ece(qp, &mut ece) })?;
@@ -190,12 +189,12 @@ pub(crate) fn follow_answer(id: &Id, offered: &Ece) -> Result<(), c_int> {
     Ok(())
 }
 
-/// A device without options is no obstacle.
+/// Accepts a device without options.
 fn tolerate(errno: c_int) -> Result<(), c_int> {
     if errno == 0 || errno == libc::EOPNOTSUPP { Ok(()) } else { Err(errno) }
 }
 
-/// Brings the queue pair, if there is one, to RTS, and tells the peer.
+/// Moves the queue pair, if there is one, to RTS, and notifies the peer.
 fn complete_answer(id: &Id) -> Result<(), c_int> {
     let told = qp_state::to_rtr(id, RDMA_MAX_RESP_RES)
         .and_then(|()| qp_state::to_rts(id, RDMA_MAX_INIT_DEPTH))
@@ -209,7 +208,7 @@ fn complete_answer(id: &Id) -> Result<(), c_int> {
     told
 }
 
-/// Completes a connection whose CONNECT_RESPONSE the program took, having brought its own queue pair along.
+/// Completes a connection after CONNECT_RESPONSE, for a program that moves its own queue pair.
 pub unsafe extern "C" fn rdma_establish(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: the program's identifier.
     code(unsafe {
@@ -227,13 +226,13 @@ unsafe fn reject(id: *mut rdma_cm_id, data: *const c_void, len: u8, reason: u8) 
     })
 }
 
-/// Refuses a connection that a peer asked for.
+/// Rejects a peer's connection request.
 pub unsafe extern "C" fn rdma_reject(id: *mut rdma_cm_id, private_data: *const c_void, private_data_len: u8) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { reject(id, private_data, private_data_len, 0) }
 }
 
-/// Refuses a connection because of the options that the peer offered.
+/// Rejects a connection because of the peer's offered options.
 pub unsafe extern "C" fn rdma_reject_ece(
     id: *mut rdma_cm_id,
     private_data: *const c_void,
@@ -243,13 +242,13 @@ pub unsafe extern "C" fn rdma_reject_ece(
     unsafe { reject(id, private_data, private_data_len, REJECT_VENDOR_OPTION) }
 }
 
-/// Tells of an event of a queue pair that came before the connection did: COMM_EST.
+/// Reports a queue pair event that came before the connection was established: COMM_EST.
 pub unsafe extern "C" fn rdma_notify(id: *mut rdma_cm_id, event: ibv_event_type) -> c_int {
     // SAFETY: the program's identifier.
     code(unsafe { Id::of_argument(id) }.and_then(|this| this.order(Command::Notify { id: this.number, event })))
 }
 
-/// Ends a connection: the queue pair goes to ERR, and both ends are told DISCONNECTED.
+/// Ends a connection: moves the queue pair to ERR; both ends get DISCONNECTED.
 pub unsafe extern "C" fn rdma_disconnect(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: the program's identifier.
     code(unsafe {

@@ -1,4 +1,4 @@
-//! Completion queues that an identifier makes for a queue pair or a shared receive queue that brings none.
+//! Completion queues that an identifier creates for a queue pair or a shared receive queue without its own.
 
 use libc::c_int;
 use std::ptr::null_mut;
@@ -7,7 +7,7 @@ use weft_abi_types::{IBV_QPT_XRC_RECV, ibv_comp_channel, ibv_cq, rdma_cm_id};
 use crate::errors::made;
 use crate::verbs::{ibv_create_comp_channel, ibv_create_cq, ibv_destroy_comp_channel, ibv_destroy_cq};
 
-/// Queues of these sizes, with a channel each; none for size 0.
+/// Creates queues of these sizes, with a channel each; none for size 0.
 pub(crate) unsafe fn create(id: *mut rdma_cm_id, send: u32, recv: u32) -> Result<(), c_int> {
     // SAFETY: the caller's identifier, which has a device.
     unsafe {
@@ -34,7 +34,7 @@ unsafe fn one(
     cq: *mut *mut ibv_cq,
 ) -> Result<(), c_int> {
     let size = c_int::try_from(size).map_err(|_| libc::EINVAL)?;
-    // SAFETY: as in `create`; places of the identifier.
+    // SAFETY: as in `create`; the places are in the identifier.
     unsafe {
         *channel = made(ibv_create_comp_channel((*id).verbs))?;
         *cq = made(ibv_create_cq((*id).verbs, size, id.cast(), *channel, 0))?;
@@ -42,8 +42,8 @@ unsafe fn one(
     Ok(())
 }
 
-/// Destroys the queues that were made here. An identifier that receives for extended reliable connections keeps them as
-/// long as its shared receive queue.
+/// Destroys the queues created here. An identifier that receives for extended reliable connections keeps them as long
+/// as its shared receive queue.
 pub(crate) unsafe fn destroy(id: *mut rdma_cm_id) {
     // SAFETY: the caller's identifier. The queue pair that used the queues is gone.
     unsafe {

@@ -1,8 +1,8 @@
-//! The way to the daemon, which owns connections: commands go over one session of the process, events come through a
-//! channel each. Errors come out as errno values: ENODEV once the daemon that a channel is from is gone.
+//! Connection to the daemon, which owns connections: commands go over the process's one session, and each channel
+//! carries its events. Errors are returned as errno values: ENODEV once the daemon of a channel is gone.
 //!
-//! A child of fork has nothing of this: the parent's identifiers answer ENODEV there, and new channels belong to a
-//! session of its own.
+//! A child of fork shares nothing of this: calls on the parent's identifiers return ENODEV there, and new channels
+//! belong to a session of its own.
 
 use libc::c_int;
 use std::os::fd::{AsRawFd, RawFd};
@@ -19,39 +19,39 @@ static CLIENT: LazyLock<CmClient> = LazyLock::new(|| {
     CmClient::new(ConnectOptions { library_dir, ..ConnectOptions::default() })
 });
 
-/// The daemon's end of an event channel, and the way to ask about what belongs to it.
+/// The daemon's end of an event channel, with the session for queries about it.
 #[derive(Debug)]
 pub(crate) struct Events(EventChannel);
 
-/// What came through a channel.
+/// A message from a channel.
 pub(crate) enum Told {
-    /// Something happened.
+    /// An event.
     Event(Box<CmEvent>),
     /// The daemon is gone, and its identifiers with it.
     Gone,
 }
 
 impl Events {
-    /// A new channel.
+    /// Opens a new channel.
     pub(crate) fn open() -> Result<Events, c_int> {
         CLIENT.open_channel().map(Events).map_err(|error| error.errno())
     }
 
-    /// Readable when an event waits, or when the daemon is gone.
+    /// Returns the descriptor, which is readable when an event waits, or when the daemon is gone.
     pub(crate) fn fd(&self) -> RawFd {
         self.0.fd().as_raw_fd()
     }
 
-    /// What commands call it.
+    /// Returns the channel's number in commands.
     pub(crate) fn number(&self) -> u32 {
         self.0.number()
     }
 
-    /// The next event. Blocks unless the descriptor is in non-blocking mode; EAGAIN then.
+    /// Returns the next event. Blocks unless the descriptor is in non-blocking mode; EAGAIN then.
     pub(crate) fn next(&self) -> Result<Told, c_int> {
         let mut buffer = [0u8; CM_EVENT_BYTES_MAX];
-        // The C library's call, because it is a cancellation point: programs end threads that wait here.
-        // SAFETY: the descriptor is open as long as `self`, and the buffer as long as it says.
+        // The C library's call, because it is a cancellation point: programs cancel threads that wait here.
+        // SAFETY: the descriptor is open as long as `self`, and the buffer has the stated length.
         let length = unsafe { libc::recv(self.fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
         match usize::try_from(length) {
             Ok(0) => Ok(Told::Gone),
@@ -66,17 +66,17 @@ impl Events {
         }
     }
 
-    /// Asks the daemon that the channel is from.
+    /// Sends a command to the channel's daemon and returns the reply.
     pub(crate) fn ask(&self, command: Command) -> Result<Reply, c_int> {
         self.0.call(command).map_err(|error| error.errno())
     }
 
-    /// Asks for what has no answer but that it is done.
+    /// Sends a command whose reply carries no data.
     pub(crate) fn order(&self, command: Command) -> Result<(), c_int> {
         self.ask(command).map(|_| ())
     }
 
-    /// Addresses and route of an identifier.
+    /// Returns addresses and route of an identifier.
     pub(crate) fn query(&self, id: u32) -> Result<RouteInfo, c_int> {
         match self.ask(Command::Query { id })? {
             Reply::Route(route) => Ok(*route),

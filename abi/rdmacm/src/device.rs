@@ -1,5 +1,5 @@
-//! Devices: each is opened once for all identifiers of the process, with one protection domain for those that bring
-//! none. A context stays open for good; the domains go with the last identifier.
+//! Devices: each is opened once for all identifiers of the process, with one protection domain for identifiers without
+//! their own. A context stays open for good; the domains are freed with the last identifier.
 
 use libc::{c_int, c_void};
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
@@ -23,26 +23,26 @@ use crate::verbs::{
 pub(crate) struct Device {
     device: *mut ibv_device,
     pub(crate) verbs: *mut ibv_context,
-    /// READs and atomics that a queue pair may have under way.
+    /// READs and atomics that a queue pair may have outstanding.
     pub(crate) max_initiator_depth: u8,
-    /// READs and atomics that a queue pair takes at once.
+    /// READs and atomics that a queue pair accepts at the same time.
     pub(crate) max_responder_resources: u8,
     shared: Mutex<Shared>,
 }
 
-/// What identifiers without a domain of their own share.
+/// Objects shared by identifiers without their own.
 struct Shared {
     users: usize,
     pd: *mut ibv_pd,
     xrcd: *mut ibv_xrcd,
 }
 
-// SAFETY: the objects behind the pointers are those of verbs, which may be used from every thread.
+// SAFETY: the pointers name verbs objects, which any thread may use.
 unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}
 
-/// The devices that were opened, and the process that did: a child of fork opens its own.
+/// The open devices, and the process that opened them: a child of fork opens its own.
 struct Opened {
     process: u32,
     devices: Vec<Arc<Device>>,
@@ -50,19 +50,19 @@ struct Opened {
 
 static OPENED: Mutex<Opened> = Mutex::new(Opened { process: 0, devices: Vec::new() });
 
-/// Those of this process.
+/// Returns the devices opened by this process.
 fn opened() -> MappedMutexGuard<'static, Vec<Arc<Device>>> {
     let mut opened = OPENED.lock();
     let process = std::process::id();
     if opened.process != process {
         opened.process = process;
-        // The parent's contexts are of no use here, and not ours to close.
+        // The parent's contexts are useless here, and not ours to close.
         opened.devices.clear();
     }
     MutexGuard::map(opened, |opened| &mut opened.devices)
 }
 
-/// The list of verbs, freed in the end.
+/// The device list of verbs, freed on drop.
 struct List(*mut *mut ibv_device, usize);
 
 impl List {
@@ -86,7 +86,7 @@ impl Drop for List {
     }
 }
 
-/// Fails with ENODEV where there are no devices, as every call that starts something does.
+/// Fails with ENODEV if there are no devices, as every call that starts something does.
 pub(crate) fn present() -> Result<(), c_int> {
     if !opened().is_empty() {
         return Ok(());
@@ -94,7 +94,7 @@ pub(crate) fn present() -> Result<(), c_int> {
     if List::new()?.devices().is_empty() { Err(libc::ENODEV) } else { Ok(()) }
 }
 
-/// The device that the daemon speaks of, opened, with one user more: see [`Device::release`].
+/// Opens the daemon's device if necessary, and counts one more user: see [`Device::release`].
 pub(crate) fn acquire(wanted: &DeviceRef) -> Result<Arc<Device>, c_int> {
     let mut opened = opened();
     let is_wanted = |device: *mut ibv_device| {
@@ -114,7 +114,7 @@ pub(crate) fn acquire(wanted: &DeviceRef) -> Result<Arc<Device>, c_int> {
     Ok(device)
 }
 
-/// The device if it is open already, or newly opened.
+/// Returns a device that is already open, or opens it.
 fn open(opened: &mut Vec<Arc<Device>>, device: *mut ibv_device) -> Result<Arc<Device>, c_int> {
     if let Some(known) = opened.iter().find(|known| known.device == device) {
         return Ok(known.clone());
@@ -122,7 +122,7 @@ fn open(opened: &mut Vec<Arc<Device>>, device: *mut ibv_device) -> Result<Arc<De
     // SAFETY: a device of verbs.
     let verbs_context = unsafe { made(ibv_open_device(device))? };
     let mut attr = MaybeUninit::<ibv_device_attr>::zeroed();
-    // SAFETY: an open context, a place for the attributes, which are plain numbers.
+    // SAFETY: an open context, and a place for the attributes, which are plain numbers.
     let attr = unsafe {
         if let Err(errno) = verbs(ibv_query_device(verbs_context, attr.as_mut_ptr())) {
             ibv_close_device(verbs_context);
@@ -142,7 +142,7 @@ fn open(opened: &mut Vec<Arc<Device>>, device: *mut ibv_device) -> Result<Arc<De
 }
 
 impl Device {
-    /// One more identifier uses it: there is a protection domain from now on.
+    /// Counts one more identifier; creates the protection domain for the first one.
     fn use_once(&self) -> Result<(), c_int> {
         let mut shared = self.shared.lock();
         if shared.pd.is_null() {
@@ -153,14 +153,14 @@ impl Device {
         Ok(())
     }
 
-    /// One identifier less: without any, the shared domains go.
+    /// Counts one identifier less; frees the shared domains with the last one.
     pub(crate) fn release(&self) {
         let mut shared = self.shared.lock();
         shared.users = shared.users.saturating_sub(1);
         if shared.users > 0 {
             return;
         }
-        // SAFETY: objects made here; verbs refuses if a program still uses them, and then they stay for later.
+        // SAFETY: objects created here; verbs refuses if a program still uses them, and then they stay for later.
         unsafe {
             if !shared.xrcd.is_null() && ibv_close_xrcd(shared.xrcd) == 0 {
                 shared.xrcd = null_mut();
@@ -171,12 +171,12 @@ impl Device {
         }
     }
 
-    /// The protection domain for those that bring none.
+    /// Returns the protection domain for identifiers without their own.
     pub(crate) fn pd(&self) -> *mut ibv_pd {
         self.shared.lock().pd
     }
 
-    /// The domain of extended reliable connections for those that bring none.
+    /// Returns the XRC domain for identifiers without their own.
     pub(crate) fn xrcd(&self) -> Result<*mut ibv_xrcd, c_int> {
         let mut shared = self.shared.lock();
         if shared.xrcd.is_null() {
@@ -189,7 +189,7 @@ impl Device {
     }
 }
 
-/// Every device that can be opened.
+/// Returns every device that can be opened.
 fn open_all() -> Result<Vec<Arc<Device>>, c_int> {
     let list = List::new()?;
     if list.devices().is_empty() {
@@ -199,10 +199,10 @@ fn open_all() -> Result<Vec<Arc<Device>>, c_int> {
     Ok(list.devices().iter().filter_map(|device| open(&mut opened, *device).ok()).collect())
 }
 
-/// The contexts that identifiers use, and a null after them.
+/// Returns the contexts that identifiers use, followed by a null.
 pub unsafe extern "C" fn rdma_get_devices(num_devices: *mut c_int) -> *mut *mut ibv_context {
     let list = open_all().and_then(|devices| {
-        // SAFETY: memory of C, freed by rdma_free_devices, or by free(3) in a program that is careless.
+        // SAFETY: memory from malloc, freed by rdma_free_devices, or by free(3) in a careless program.
         let list: *mut *mut ibv_context =
             unsafe { made(libc::calloc(devices.len() + 1, size_of::<*mut c_void>()))?.cast() };
         for (i, device) in devices.iter().enumerate() {
@@ -223,6 +223,6 @@ pub unsafe extern "C" fn rdma_get_devices(num_devices: *mut c_int) -> *mut *mut 
 
 /// Frees the list; the contexts stay open.
 pub unsafe extern "C" fn rdma_free_devices(list: *mut *mut ibv_context) {
-    // SAFETY: made by rdma_get_devices, or null.
+    // SAFETY: from rdma_get_devices, or null.
     unsafe { libc::free(list.cast()) };
 }

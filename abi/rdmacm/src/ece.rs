@@ -1,5 +1,5 @@
-//! Enhanced connection establishment: vendor options that go with requests and answers. Weft's devices have none; what
-//! programs set and peers send is carried all the same.
+//! Enhanced connection establishment: vendor options in connection requests and replies. Weft's devices have none; the
+//! library still carries the options that programs set and peers send.
 
 use libc::c_int;
 use weft_abi_types::{ibv_ece, ibv_qp, rdma_cm_id};
@@ -8,7 +8,7 @@ use crate::errors::{code, fail};
 use crate::id::{Id, NO_ECE};
 use crate::verbs::{ibv_query_ece, ibv_set_ece};
 
-/// Sets the options to offer, for a program that keeps its queue pair to itself.
+/// Sets the options to offer, for a program that manages its own queue pair.
 pub unsafe extern "C" fn rdma_set_local_ece(id: *mut rdma_cm_id, ece: *mut ibv_ece) -> c_int {
     // SAFETY: the program's identifier and options, or null.
     unsafe {
@@ -22,7 +22,7 @@ pub unsafe extern "C" fn rdma_set_local_ece(id: *mut rdma_cm_id, ece: *mut ibv_e
     0
 }
 
-/// The options that the peer offered, or answered with.
+/// Returns the options that the peer offered, or replied with.
 pub unsafe extern "C" fn rdma_get_remote_ece(id: *mut rdma_cm_id, ece: *mut ibv_ece) -> c_int {
     // SAFETY: the program's identifier, and its place for the options, or null.
     unsafe {
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn rdma_get_remote_ece(id: *mut rdma_cm_id, ece: *mut ibv_
     code(Ok(()))
 }
 
-/// What the queue pair's device offers; `None` if it has no options.
+/// Returns the options of the queue pair's device; `None` if it has no options.
 fn query(qp: *mut ibv_qp) -> Result<Option<ibv_ece>, c_int> {
     let mut ece = NO_ECE;
     // SAFETY: a queue pair just made, and a place for the options.
@@ -46,7 +46,7 @@ fn query(qp: *mut ibv_qp) -> Result<Option<ibv_ece>, c_int> {
     }
 }
 
-/// A new queue pair: its options are offered, or, after a request, set to what both ends have.
+/// Prepares a new queue pair: offers its options or, after a request, sets those common to both ends.
 pub(crate) fn begin(id: &Id, qp: *mut ibv_qp) -> Result<(), c_int> {
     let own = query(qp)?.unwrap_or(NO_ECE);
     let mut state = id.state.lock();
@@ -66,7 +66,7 @@ pub(crate) fn begin(id: &Id, qp: *mut ibv_qp) -> Result<(), c_int> {
     }
 }
 
-/// After a request: what the device took is the answer.
+/// After a request: replies with the options that the device accepted.
 pub(crate) fn settle(id: &Id, qp: *mut ibv_qp) -> Result<(), c_int> {
     if id.state.lock().remote_ece.vendor_id == 0 {
         return Ok(());

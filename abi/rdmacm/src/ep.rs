@@ -1,4 +1,4 @@
-//! Endpoints: an identifier made ready in one step from what `rdma_getaddrinfo` found.
+//! Endpoints: an identifier prepared in one step from the result of `rdma_getaddrinfo`.
 
 use libc::c_int;
 use std::ptr::null_mut;
@@ -13,10 +13,10 @@ use crate::qp::{rdma_create_qp, rdma_destroy_qp};
 use crate::srq::rdma_destroy_srq;
 use crate::{option, route};
 
-/// How long resolving may take.
+/// Time limit of each resolution.
 const RESOLVE_TIMEOUT_MS: c_int = 2000;
 
-/// An identifier that is bound, if the address is for listening, or else has its route and, with attributes, its queue
+/// Creates an identifier: bound, if the address is for listening, else with its route and, given attributes, its queue
 /// pair.
 pub unsafe extern "C" fn rdma_create_ep(
     id: *mut *mut rdma_cm_id,

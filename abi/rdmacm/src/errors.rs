@@ -1,4 +1,4 @@
-//! Errors on their way to C: -1 with errno, or null with errno.
+//! Conversion of errors to C: -1 with errno, or null with errno.
 
 use libc::c_int;
 
@@ -8,7 +8,7 @@ pub(crate) fn set_errno(errno: c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// This thread's errno.
+/// Returns this thread's errno.
 pub(crate) fn errno() -> c_int {
     // SAFETY: errno is this thread's own.
     unsafe { *libc::__errno_location() }
@@ -26,7 +26,7 @@ pub(crate) fn fail_null<T>(errno: c_int) -> *mut T {
     std::ptr::null_mut()
 }
 
-/// 0, or -1 with errno.
+/// Returns 0, or -1 with errno.
 pub(crate) fn code(result: Result<(), c_int>) -> c_int {
     match result {
         Ok(()) => 0,
@@ -34,12 +34,12 @@ pub(crate) fn code(result: Result<(), c_int>) -> c_int {
     }
 }
 
-/// What a call of verbs that answers with an errno value says.
+/// Converts the errno value that a verbs call returned.
 pub(crate) fn verbs(errno: c_int) -> Result<(), c_int> {
     if errno == 0 { Ok(()) } else { Err(errno) }
 }
 
-/// The pointer that a call of verbs made, or what errno says.
+/// Returns the pointer of a verbs call, or its errno if it is null.
 pub(crate) fn made<T>(pointer: *mut T) -> Result<*mut T, c_int> {
     if pointer.is_null() { Err(errno()) } else { Ok(pointer) }
 }

@@ -1,5 +1,5 @@
-//! Events: fetching them, what the library does on the way (bringing queue pairs along, making the identifiers of
-//! requests), and acknowledging them.
+//! Events: fetching them, handling them in the library (moving queue pairs along, creating identifiers for requests),
+//! and acknowledging them.
 
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
@@ -21,17 +21,17 @@ use crate::id::Id;
 use crate::multicast::Group;
 use crate::{connect, migrate, multicast, qp_attr, qp_state, registry, route};
 
-/// An event: the public structure with our part behind it.
+/// An event: the public structure followed by our private part.
 #[repr(C)]
 pub(crate) struct Event {
     public: rdma_cm_event,
     private_data: [u8; RDMA_MAX_PRIVATE_DATA],
-    /// Whose count it is: the identifier's, of a request the listener's.
+    /// The identifier that counts it; for a request, the listener.
     owner: *const Id,
     group: Option<Arc<Group>>,
 }
 
-/// By value of `enum rdma_cm_event_type`.
+/// Names by value of `enum rdma_cm_event_type`.
 const NAMES: [&CStr; 18] = [
     c"RDMA_CM_EVENT_ADDR_RESOLVED",
     c"RDMA_CM_EVENT_ADDR_ERROR",
@@ -53,21 +53,21 @@ const NAMES: [&CStr; 18] = [
     c"RDMA_CM_EVENT_ADDRINFO_ERROR",
 ];
 
-/// The name of an event, as its constant is spelled.
+/// Returns the name of an event, spelled as its constant.
 pub extern "C" fn rdma_event_str(event: rdma_cm_event_type) -> *const c_char {
     NAMES.get(event as usize).copied().unwrap_or(c"UNKNOWN EVENT").as_ptr()
 }
 
 impl Event {
-    /// An event of `owner`, which counted it already.
+    /// Creates an event of `owner`, which has already counted it.
     fn new(owner: &Id, kind: rdma_cm_event_type, status: c_int) -> Box<Event> {
-        // SAFETY: numbers and null pointers.
+        // SAFETY: a structure of integers and pointers, all of which may be zero.
         let param: rdma_cm_event_param = unsafe { std::mem::zeroed() };
         let public = rdma_cm_event { id: owner.public(), listen_id: null_mut(), event: kind, status, param };
         Box::new(Event { public, private_data: [0; RDMA_MAX_PRIVATE_DATA], owner, group: None })
     }
 
-    /// Fills in what the daemon says of parameters.
+    /// Fills in the daemon's parameters.
     fn fill(&mut self, param: &EventParam) {
         match param {
             EventParam::None => {}
@@ -99,7 +99,7 @@ impl Event {
         }
     }
 
-    /// Keeps private data where the program can read it. The box does not move.
+    /// Stores private data for the program to read. The box does not move.
     fn keep(&mut self, data: &[u8]) -> (*const c_void, u8) {
         let len = data.len().min(usize::from(u8::MAX));
         for (to, from) in self.private_data.iter_mut().zip(data.iter().take(len)) {
@@ -108,7 +108,7 @@ impl Event {
         (if len == 0 { null() } else { self.private_data.as_ptr().cast() }, len as u8)
     }
 
-    /// Turns it into the error that it became on the way.
+    /// Turns the event into an error if its handling failed.
     fn turn(&mut self, result: Result<(), c_int>, kind: rdma_cm_event_type) {
         if let Err(errno) = result {
             self.public.event = kind;
@@ -117,7 +117,7 @@ impl Event {
     }
 }
 
-/// What an event means to a call that waited for it.
+/// Returns the result of a call that waited for an event.
 pub(crate) unsafe fn verdict(event: *const rdma_cm_event) -> Result<(), c_int> {
     // SAFETY: an event that the caller just fetched.
     let (kind, status) = unsafe { ((*event).event, (*event).status) };
@@ -128,12 +128,13 @@ pub(crate) unsafe fn verdict(event: *const rdma_cm_event) -> Result<(), c_int> {
     }
 }
 
-/// The next event of a channel. Waits for one unless the descriptor is in non-blocking mode: EAGAIN then.
+/// Returns the next event of a channel. Waits unless the descriptor is in non-blocking mode: EAGAIN then.
 pub unsafe extern "C" fn rdma_get_cm_event(channel: *mut rdma_event_channel, event: *mut *mut rdma_cm_event) -> c_int {
     if channel.is_null() || event.is_null() {
         return fail(libc::EINVAL);
     }
-    // Ours while this waits: a program may destroy the channel meanwhile, and the thread waits on, as in rdma-core.
+    // This thread holds a reference while it waits: a program may destroy the channel meanwhile, and the thread waits
+    // on, as in rdma-core.
     let events = match Channel::find(channel) {
         Ok(channel) => channel.events,
         Err(errno) => return fail(errno),
@@ -158,7 +159,8 @@ pub unsafe extern "C" fn rdma_get_cm_event(channel: *mut rdma_event_channel, eve
     }
 }
 
-/// Makes an event of what the daemon told. `None` for what is of no interest, or about an identifier that is no more.
+/// Creates an event from the daemon's message. `None` for one without interest, or about an identifier that no longer
+/// exists.
 fn of_daemon(events: &Events, told: CmEvent) -> Option<Box<Event>> {
     match told.kind {
         EventKind::ConnectRequest => request(events, &told),
@@ -174,7 +176,7 @@ fn of_daemon(events: &Events, told: CmEvent) -> Option<Box<Event>> {
     }
 }
 
-/// Events of an identifier that is there.
+/// Creates an event of an existing identifier.
 fn plain(id: &Id, told: &CmEvent) -> Option<Box<Event>> {
     let mut event = Event::new(id, told.kind as rdma_cm_event_type, told.status);
     match told.kind {
@@ -192,7 +194,7 @@ fn plain(id: &Id, told: &CmEvent) -> Option<Box<Event>> {
                 return None;
             }
             event.fill(&told.param);
-            // Errors have nobody to go to: the connection is refused either way.
+            // An error changes nothing: the connection is refused either way.
             let _ = qp_state::to_error(id);
         }
         EventKind::Disconnected => {
@@ -209,7 +211,7 @@ fn plain(id: &Id, told: &CmEvent) -> Option<Box<Event>> {
     Some(event)
 }
 
-/// The peer accepted: a queue pair of the identifier follows, and the connection is established by that.
+/// Handles the peer's acceptance: moves the identifier's queue pair along, which establishes the connection.
 fn answer(id: &Id, told: &CmEvent, event: &mut Event) {
     // SAFETY: a plain read of a pointer that the program's own calls set.
     let qp = unsafe { (*id.public()).qp };
@@ -228,7 +230,7 @@ fn answer(id: &Id, told: &CmEvent, event: &mut Event) {
     }
 }
 
-/// A peer wants to connect: an identifier is made for it.
+/// Handles a peer's connection request: creates an identifier for it.
 fn request(events: &Events, told: &CmEvent) -> Option<Box<Event>> {
     let Some(listener) = registry::claim(told.cookie) else {
         let _ = events.order(Command::DestroyId { id: told.id });
@@ -237,7 +239,7 @@ fn request(events: &Events, told: &CmEvent) -> Option<Box<Event>> {
     let mut event = Event::new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, told.status);
     event.fill(&told.param);
     event.public.listen_id = listener.public();
-    // SAFETY: plain reads of what was set when the listener was created.
+    // SAFETY: plain reads of fields set when the listener was created.
     let id = unsafe {
         let channel = listener.open_channel();
         let listener = listener.public();
@@ -245,7 +247,7 @@ fn request(events: &Events, told: &CmEvent) -> Option<Box<Event>> {
         Id::enroll(told.id, registry::cookie(), channel, false, context, (*listener).ps, (*listener).qp_type)
     };
     event.public.id = id;
-    // SAFETY: just made.
+    // SAFETY: just created.
     let this = unsafe { Id::of(id) };
     let sync = listener.state.lock().sync;
     {
@@ -257,7 +259,7 @@ fn request(events: &Events, told: &CmEvent) -> Option<Box<Event>> {
             state.responder_resources = conn.responder_resources;
         }
     }
-    // SAFETY: an identifier of ours that nobody else knows yet.
+    // SAFETY: an identifier of ours that no other code knows yet.
     let ready = unsafe { if sync { migrate::to_own_channel(id) } else { Ok(()) } };
     if ready.and_then(|()| route::show_all(this)).is_err() {
         // SAFETY: as above; it has no events.
@@ -268,7 +270,7 @@ fn request(events: &Events, told: &CmEvent) -> Option<Box<Event>> {
     Some(event)
 }
 
-/// A membership began, or failed.
+/// Handles the start or the failure of a group membership.
 fn membership(told: &CmEvent) -> Option<Box<Event>> {
     let (group, id) = registry::claim_group(told.cookie)?;
     let mut event = Event::new(id, told.kind as rdma_cm_event_type, told.status);
@@ -282,12 +284,12 @@ fn membership(told: &CmEvent) -> Option<Box<Event>> {
     Some(event)
 }
 
-/// Gives an event back, with all that it points to.
+/// Acknowledges and frees an event, with all that it points to.
 pub unsafe extern "C" fn rdma_ack_cm_event(event: *mut rdma_cm_event) -> c_int {
     if event.is_null() {
         return fail(libc::EINVAL);
     }
-    // SAFETY: an event of ours, given back once; its owner waits for that before it goes.
+    // SAFETY: an event of ours, acknowledged once; its owner waits for that before it is freed.
     unsafe {
         let event = Box::from_raw(event.cast::<Event>());
         let owner = &*event.owner;
@@ -299,8 +301,8 @@ pub unsafe extern "C" fn rdma_ack_cm_event(event: *mut rdma_cm_event) -> c_int {
     0
 }
 
-/// The next connection request of a listener without a channel, with a queue pair if the listener has attributes for
-/// one.
+/// Returns the next connection request of a listener without a channel, with a queue pair if the listener has
+/// attributes for one.
 pub unsafe extern "C" fn rdma_get_request(listen: *mut rdma_cm_id, id: *mut *mut rdma_cm_id) -> c_int {
     if listen.is_null() || id.is_null() {
         return fail(libc::EINVAL);
@@ -332,7 +334,7 @@ pub unsafe extern "C" fn rdma_get_request(listen: *mut rdma_cm_id, id: *mut *mut
 
 /// Checks that an event is a request, and gives its identifier the queue pair that the listener has attributes for.
 unsafe fn accept_request(listener: &Id, event: *mut rdma_cm_event) -> Result<(), c_int> {
-    // SAFETY: an event just fetched, whose identifier nobody else knows yet.
+    // SAFETY: an event just fetched, whose identifier no other code knows yet.
     unsafe {
         verdict(event)?;
         if (*event).event != RDMA_CM_EVENT_CONNECT_REQUEST {

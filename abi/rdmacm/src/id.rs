@@ -1,4 +1,4 @@
-//! Identifiers: creating and destroying them, and what the library knows about each beyond what programs see.
+//! Identifiers: creating and destroying them, and the library's private state of each.
 
 use libc::{c_int, c_void};
 use parking_lot::{Condvar, Mutex};
@@ -20,42 +20,42 @@ use crate::event::{rdma_ack_cm_event, rdma_get_cm_event};
 use crate::multicast::Group;
 use crate::{address, registry, route};
 
-/// An identifier: the public structure with our part behind it.
+/// An identifier: the public structure followed by our private part.
 #[repr(C)]
 pub(crate) struct Id {
     public: UnsafeCell<rdma_cm_id>,
-    /// What the daemon calls it.
+    /// The daemon's number for it.
     pub(crate) number: IdNumber,
-    /// What its events carry.
+    /// The cookie in its events.
     pub(crate) cookie: u64,
     pub(crate) state: Mutex<State>,
-    /// Rung when an event is acknowledged.
+    /// Notified when an event is acknowledged.
     pub(crate) acknowledged: Condvar,
 }
 
-/// What of an identifier is guarded by its lock.
+/// The part of an identifier that its lock guards.
 pub(crate) struct State {
     /// The daemon's end of the channel.
     pub(crate) events: Arc<Events>,
     pub(crate) device: Option<Arc<Device>>,
-    /// Events that the program was given, and how many of those it gave back.
+    /// Events reported to the program, and how many of those it acknowledged.
     pub(crate) events_reported: u32,
     pub(crate) events_completed: u32,
-    /// No channel was given: calls wait for the event that ends them.
+    /// The program gave no channel: calls wait for the event that completes them.
     pub(crate) sync: bool,
-    /// The queue pair could not follow the peer's answer; what the peer says afterwards is not of interest.
+    /// The queue pair could not follow the peer's reply; later events of the peer are ignored.
     pub(crate) connect_error: bool,
-    /// The daemon's end was told.
+    /// DEVICE_REMOVAL was reported after the daemon's end.
     pub(crate) orphaned: bool,
-    /// The daemon and events have forgotten it.
+    /// The daemon and the registry have forgotten it.
     pub(crate) retired: bool,
     pub(crate) initiator_depth: u8,
     pub(crate) responder_resources: u8,
     pub(crate) local_ece: ibv_ece,
     pub(crate) remote_ece: ibv_ece,
-    /// Private data from `rdma_getaddrinfo` that goes before the program's.
+    /// Private data from `rdma_getaddrinfo` that precedes the program's.
     pub(crate) connect: Vec<u8>,
-    /// For the connections of a listening endpoint.
+    /// Attributes for the connections of a listening endpoint.
     pub(crate) qp_init_attr: Option<ibv_qp_init_attr>,
     pub(crate) groups: Vec<Arc<Group>>,
     pub(crate) resolving_addrinfo: bool,
@@ -66,7 +66,7 @@ pub(crate) struct State {
 pub(crate) const NO_ECE: ibv_ece = ibv_ece { vendor_id: 0, options: 0, comp_mask: 0 };
 
 impl Id {
-    /// A new identifier that events find. `sync`: the channel is its own.
+    /// Creates an identifier and registers it for events. `sync`: the channel is its own.
     pub(crate) fn enroll(
         number: IdNumber,
         cookie: u64,
@@ -76,7 +76,7 @@ impl Id {
         ps: rdma_port_space,
         qp_type: ibv_qp_type,
     ) -> *mut rdma_cm_id {
-        // SAFETY: the structure is one of pointers and numbers, for all of which zero is a value.
+        // SAFETY: the structure consists of pointers and numbers, for all of which zero is a value.
         let mut public: rdma_cm_id = unsafe { std::mem::zeroed() };
         public.channel = channel.public;
         public.context = context;
@@ -108,7 +108,7 @@ impl Id {
         id.cast()
     }
 
-    /// The identifier behind a public structure.
+    /// Returns the identifier behind a public structure.
     pub(crate) unsafe fn of<'a>(id: *mut rdma_cm_id) -> &'a Id {
         // SAFETY: the caller passes an identifier of ours that is not destroyed yet.
         unsafe { &*id.cast::<Id>() }
@@ -116,67 +116,67 @@ impl Id {
 
     /// As [`Id::of`], but null is EINVAL.
     pub(crate) unsafe fn of_argument<'a>(id: *mut rdma_cm_id) -> Result<&'a Id, c_int> {
-        // SAFETY: as there.
+        // SAFETY: as for [`Id::of`]; null is excluded.
         if id.is_null() { Err(libc::EINVAL) } else { Ok(unsafe { Id::of(id) }) }
     }
 
-    /// The public structure. Programs write to it too, so there is never a reference to it.
+    /// Returns the public structure. Programs write to it too, so there is never a reference to it.
     pub(crate) fn public(&self) -> *mut rdma_cm_id {
         self.public.get()
     }
 
-    /// The channel that its events come through, with the daemon's end.
+    /// Returns the channel of its events, with the daemon's end.
     pub(crate) fn open_channel(&self) -> Channel {
         let state = self.state.lock();
         Channel { public: self.channel(), events: state.events.clone() }
     }
 
-    /// The channel that its events come through, as the program has it.
+    /// Returns the program's pointer to the channel of its events.
     pub(crate) fn channel(&self) -> *mut rdma_event_channel {
         // SAFETY: read under the identifier's lock wherever another thread may migrate it.
         unsafe { (*self.public()).channel }
     }
 
-    /// Whether its queue pair is one for datagrams.
+    /// Whether its queue pair type is UD.
     pub(crate) fn is_ud(&self) -> bool {
         // SAFETY: a plain read; the type is set once.
         unsafe { (*self.public()).qp_type == IBV_QPT_UD }
     }
 
-    /// Asks the daemon.
+    /// Sends the daemon a command and returns the reply.
     pub(crate) fn ask(&self, command: Command) -> Result<Reply, c_int> {
         let events = self.state.lock().events.clone();
         events.ask(command)
     }
 
-    /// Asks the daemon for what has no answer but that it is done.
+    /// Sends the daemon a command whose reply carries no data.
     pub(crate) fn order(&self, command: Command) -> Result<(), c_int> {
         self.ask(command).map(|_| ())
     }
 
-    /// Addresses and route, as the daemon knows them now.
+    /// Returns the daemon's current addresses and route.
     pub(crate) fn query(&self) -> Result<RouteInfo, c_int> {
         let events = self.state.lock().events.clone();
         events.query(self.number)
     }
 
-    /// The device, once it has one.
+    /// Returns the device, once it has one.
     pub(crate) fn device(&self) -> Result<Arc<Device>, c_int> {
         self.state.lock().device.clone().ok_or(libc::EINVAL)
     }
 
-    /// Counts an event that the program gave back, or that it was never given after all.
+    /// Counts an event that the program acknowledged, or never received.
     pub(crate) fn complete_event(&self) {
         let mut state = self.state.lock();
         state.events_completed += 1;
-        // Under the lock: whoever waits may free the identifier once it has the lock.
+        // Under the lock: the waiting thread may free the identifier once it has the lock.
         self.acknowledged.notify_all();
     }
 
-    /// Shows the program the addresses that the daemon knows now, and the device once there is one.
+    /// Shows the program the daemon's current addresses, and the device once there is one.
     pub(crate) fn show(&self, info: &RouteInfo) -> Result<(), c_int> {
         let id = self.public();
-        // SAFETY: the structure is alive; the program does not touch its addresses while a call is under way.
+        // SAFETY: the structure is alive; the program does not touch its addresses during a call.
         unsafe {
             if let Some(src) = &info.src {
                 address::write(&raw mut (*id).route.addr.src, src);
@@ -204,7 +204,7 @@ impl Id {
         Ok(())
     }
 
-    /// Asks the daemon for the addresses, and shows them.
+    /// Queries the daemon for the addresses, and shows them.
     pub(crate) fn refresh(&self) -> Result<(), c_int> {
         self.show(&self.query()?)
     }
@@ -217,7 +217,7 @@ impl Drop for Id {
         if let Some(device) = state.device.take() {
             device.release();
         }
-        // SAFETY: what the identifier owns, for the last time.
+        // SAFETY: objects that the identifier owns; no code uses them after this.
         unsafe {
             route::clear(id);
             if state.sync {
@@ -253,7 +253,7 @@ pub(crate) unsafe fn create(
     Ok(Id::enroll(number, cookie, channel, sync, context, ps, qp_type))
 }
 
-/// A new identifier. Without a channel its calls wait until they are done.
+/// Creates an identifier. Without a channel its calls wait until they are done.
 pub unsafe extern "C" fn rdma_create_id(
     channel: *mut rdma_event_channel,
     id: *mut *mut rdma_cm_id,
@@ -275,7 +275,7 @@ pub unsafe extern "C" fn rdma_destroy_id(id: *mut rdma_cm_id) -> c_int {
         Ok(this) => this,
         Err(errno) => return fail(errno),
     };
-    // SAFETY: nobody knows the identifier once it is retired.
+    // SAFETY: no other thread knows the identifier once it is retired.
     unsafe {
         retire(this);
         drop(Box::from_raw(id.cast::<Id>()));
@@ -283,16 +283,16 @@ pub unsafe extern "C" fn rdma_destroy_id(id: *mut rdma_cm_id) -> c_int {
     0
 }
 
-/// Ends an identifier but for its memory: when this returns, no thread handles an event of it, and none will. Whoever
-/// fetches events brings queue pairs along, so one that another thread destroys goes after this.
+/// Retires an identifier but keeps its memory: when this returns, no thread handles an event of it, and none will. The
+/// thread that fetches events moves queue pairs along, so another thread may destroy a queue pair only after this.
 pub(crate) unsafe fn retire(this: &Id) {
     if std::mem::replace(&mut this.state.lock().retired, true) {
         return;
     }
-    // A daemon that is gone has forgotten it already.
+    // A dead daemon has forgotten it already.
     let _ = this.order(Command::DestroyId { id: this.number });
     registry::remove(this.cookie);
-    // SAFETY: the event that a call without a channel left is the program's no more.
+    // SAFETY: the program no longer uses the event that a call without a channel left.
     unsafe { give_back(this.public()) };
     let mut state = this.state.lock();
     while state.events_completed < state.events_reported {
@@ -300,9 +300,9 @@ pub(crate) unsafe fn retire(this: &Id) {
     }
 }
 
-/// For an identifier without a channel: waits for the event that ends a call, and answers as it does.
+/// Waits, for an identifier without a channel, for the event that completes a call, and returns its result.
 pub(crate) unsafe fn complete(id: *mut rdma_cm_id) -> Result<(), c_int> {
-    // SAFETY: the caller passes an identifier of ours; its event belongs to the call under way.
+    // SAFETY: the caller passes an identifier of ours; its event belongs to the current call.
     unsafe {
         if !Id::of(id).state.lock().sync {
             return Ok(());

@@ -8,7 +8,7 @@ use crate::channel::{self, Channel};
 use crate::errors::{code, fail};
 use crate::id::{Id, give_back};
 
-/// Events of the identifier go to `channel` from now on; null makes its calls wait until they are done.
+/// Sends the identifier's events to `channel` from now on; null makes its calls wait until they are done.
 pub unsafe extern "C" fn rdma_migrate_id(id: *mut rdma_cm_id, channel: *mut rdma_event_channel) -> c_int {
     if id.is_null() {
         return fail(libc::EINVAL);
@@ -17,7 +17,7 @@ pub unsafe extern "C" fn rdma_migrate_id(id: *mut rdma_cm_id, channel: *mut rdma
     code(unsafe { if channel.is_null() { to_own_channel(id) } else { migrate(id, channel, false) } })
 }
 
-/// To a channel of its own.
+/// Moves an identifier to a channel of its own.
 pub(crate) unsafe fn to_own_channel(id: *mut rdma_cm_id) -> Result<(), c_int> {
     // SAFETY: the caller's identifier.
     unsafe {
@@ -44,7 +44,7 @@ unsafe fn migrate(id: *mut rdma_cm_id, channel: *mut rdma_event_channel, sync: b
         state.sync = sync;
         state.events = events;
         (*id).channel = channel;
-        // What the old channel told is not to be handled beside what the new one tells.
+        // Events of the old channel and of the new one must not be handled at the same time.
         while state.events_completed < state.events_reported {
             this.acknowledged.wait(&mut state);
         }

@@ -16,10 +16,10 @@ use crate::id::{Id, complete, give_back};
 use crate::verbs::{ibv_attach_mcast, ibv_detach_mcast};
 use crate::{address, registry};
 
-/// The context that a program gave for its membership: it comes back in events, and is nothing to us.
+/// The program's context of a membership: events return it, and the library ignores it.
 struct Context(*mut c_void);
 
-// SAFETY: a number to us.
+// SAFETY: this library never follows the pointer.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -31,12 +31,12 @@ pub(crate) struct Group {
     context: Context,
     addr: SockAddr,
     join: JoinKind,
-    /// What the daemon calls it, 0 before it answered.
+    /// The daemon's number for it, 0 before the daemon replies.
     number: AtomicU32,
     counts: Mutex<Counts>,
 }
 
-// SAFETY: the identifier is only compared, and followed while it is in the registry.
+// SAFETY: the identifier pointer is only compared, or followed while it is in the registry.
 unsafe impl Send for Group {}
 // SAFETY: as above.
 unsafe impl Sync for Group {}
@@ -45,7 +45,7 @@ unsafe impl Sync for Group {}
 struct Counts {
     reported: u32,
     completed: u32,
-    /// What the queue pair is attached to.
+    /// The group to which the queue pair is attached.
     attached: Option<([u8; 16], u16)>,
 }
 
@@ -54,12 +54,12 @@ impl Group {
         self.context.0
     }
 
-    /// An event more that the program has to give back.
+    /// Counts an event that the program must acknowledge.
     pub(crate) fn count_report(&self) {
         self.counts.lock().reported += 1;
     }
 
-    /// One that it gave back.
+    /// Counts an acknowledged event.
     pub(crate) fn count_acknowledgement(&self, id: &Id) {
         let _state = id.state.lock();
         self.counts.lock().completed += 1;
@@ -72,7 +72,7 @@ impl Group {
     }
 }
 
-/// The daemon says that the membership began: the queue pair, if there is one, receives what is sent to the group.
+/// Handles the start of a membership: attaches the queue pair, if there is one, to the group.
 pub(crate) fn attach(id: &Id, group: &Group, param: &EventParam) -> Result<(), c_int> {
     // SAFETY: a plain read of a pointer that the program's own calls set.
     let qp = unsafe { (*id.public()).qp };
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn rdma_join_multicast(id: *mut rdma_cm_id, addr: *mut soc
     code(unsafe { join(id, addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, context) })
 }
 
-/// Joins a group as a member of the kind that the attributes say.
+/// Joins a group with the membership type in the attributes.
 pub unsafe extern "C" fn rdma_join_multicast_ex(
     id: *mut rdma_cm_id,
     mc_join_attr: *mut rdma_cm_join_mc_attr_ex,
@@ -162,7 +162,7 @@ unsafe fn leave(id: *mut rdma_cm_id, addr: *mut sockaddr) -> Result<(), c_int> {
     let (this, addr) = unsafe { (Id::of_argument(id)?, address::read(addr)?) };
     let group = {
         let mut state = this.state.lock();
-        // The latest first, as rdma-core's list has it.
+        // The latest first, as in rdma-core's list.
         let place = state.groups.iter().rposition(|group| group.addr == addr).ok_or(libc::EADDRNOTAVAIL)?;
         state.groups.remove(place)
     };
@@ -172,7 +172,7 @@ unsafe fn leave(id: *mut rdma_cm_id, addr: *mut sockaddr) -> Result<(), c_int> {
     if let Some((gid, lid)) = attached
         && !qp.is_null()
     {
-        // SAFETY: the identifier's queue pair. If it is another than the one attached, verbs refuses.
+        // SAFETY: the identifier's queue pair. If it is not the attached one, verbs refuses.
         unsafe { ibv_detach_mcast(qp, &ibv_gid { raw: gid }, lid) };
     }
     let number: GroupNumber = group.number.load(Ordering::Acquire);
@@ -180,7 +180,7 @@ unsafe fn leave(id: *mut rdma_cm_id, addr: *mut sockaddr) -> Result<(), c_int> {
     registry::remove_group(group.cookie);
     left?;
     if this.state.lock().sync {
-        // The call that joined left its event in the identifier.
+        // The join call left its event in the identifier.
         // SAFETY: the program's identifier.
         unsafe { give_back(id) };
     }

@@ -19,7 +19,7 @@ pub unsafe extern "C" fn rdma_set_option(
     optval: *mut c_void,
     optlen: usize,
 ) -> c_int {
-    // SAFETY: the program's identifier, and its value, as long as it says.
+    // SAFETY: the program's identifier, and its value of the stated length.
     code(unsafe { set(id, level, optname, optval, optlen) })
 }
 
@@ -49,21 +49,21 @@ pub(crate) unsafe fn set(
     }
 }
 
-/// A value of exactly its type's length.
+/// Reads a value of exactly its type's length.
 unsafe fn number<T>(value: *const c_void, len: usize) -> Result<T, c_int> {
     if len != size_of::<T>() {
         return Err(libc::EINVAL);
     }
-    // SAFETY: as long as it must be, as the caller promises; any bytes are a number.
+    // SAFETY: `value` has the checked length, as the caller promises; any bytes are a number.
     Ok(unsafe { value.cast::<T>().read_unaligned() })
 }
 
-/// Paths, one after another.
+/// Reads paths, one after another.
 unsafe fn paths(value: *const c_void, len: usize) -> Result<Vec<weft_cm::rdma_cm::PathRecord>, c_int> {
     let count = len / size_of::<ibv_path_data>();
     if count == 0 || !len.is_multiple_of(size_of::<ibv_path_data>()) || count > limits::PATHS_MAX {
         return Err(libc::EINVAL);
     }
-    // SAFETY: as long as the caller says; any bytes are numbers.
+    // SAFETY: the caller states the length; any bytes are numbers.
     Ok((0..count).map(|i| route::path(&unsafe { value.cast::<ibv_path_data>().add(i).read_unaligned() })).collect())
 }

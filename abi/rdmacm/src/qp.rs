@@ -1,4 +1,4 @@
-//! Queue pairs of identifiers, with completion queues for those that bring none.
+//! Queue pairs of identifiers, with completion queues for queue pairs without their own.
 
 use libc::c_int;
 use std::ptr::null_mut;
@@ -15,8 +15,8 @@ use crate::id::Id;
 use crate::qp_state;
 use crate::verbs::ibv_destroy_qp;
 
-/// Makes the identifier's queue pair. What the attributes leave out, the identifier provides: its protection domain, its
-/// shared receive queue, completion queues with a channel each.
+/// Creates the identifier's queue pair. The identifier supplies omitted attributes: its protection domain, its shared
+/// receive queue, completion queues with a channel each.
 pub unsafe extern "C" fn rdma_create_qp_ex(id: *mut rdma_cm_id, qp_init_attr: *mut ibv_qp_init_attr_ex) -> c_int {
     if qp_init_attr.is_null() {
         return fail(libc::EINVAL);
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn rdma_create_qp(
     if id.is_null() || qp_init_attr.is_null() {
         return fail(libc::EINVAL);
     }
-    // SAFETY: the program's identifier, and its attributes, which tell it what was made.
+    // SAFETY: the program's identifier, and its attributes, which receive the granted values.
     unsafe {
         let given = *qp_init_attr;
         let mut attr: ibv_qp_init_attr_ex = std::mem::zeroed();
@@ -98,7 +98,7 @@ unsafe fn create(id: *mut rdma_cm_id, attr: *mut ibv_qp_init_attr_ex) -> Result<
     }
 }
 
-/// Fills in the domains, and checks what was given against the identifier.
+/// Fills in the domains, and checks the attributes against the identifier.
 unsafe fn complete_attributes(this: &Id, attr: *mut ibv_qp_init_attr_ex) -> Result<(), c_int> {
     let id = this.public();
     // SAFETY: as in `create`.
@@ -125,7 +125,7 @@ unsafe fn complete_attributes(this: &Id, attr: *mut ibv_qp_init_attr_ex) -> Resu
     Ok(())
 }
 
-/// Options and first state of a new queue pair.
+/// Sets the options and the first state of a new queue pair.
 fn prepare(id: &Id, qp: *mut ibv_qp) -> Result<(), c_int> {
     ece::begin(id, qp)?;
     if id.is_ud() {
@@ -136,7 +136,7 @@ fn prepare(id: &Id, qp: *mut ibv_qp) -> Result<(), c_int> {
     ece::settle(id, qp)
 }
 
-/// Destroys the identifier's queue pair, and the completion queues that were made for it.
+/// Destroys the identifier's queue pair, and the completion queues created for it.
 pub unsafe extern "C" fn rdma_destroy_qp(id: *mut rdma_cm_id) {
     if id.is_null() {
         return;

@@ -1,4 +1,4 @@
-//! Attributes of queue pairs as the daemon finds them for a connection.
+//! Queue pair attributes that the daemon determines for a connection.
 
 use libc::c_int;
 use weft_abi_types::{ibv_ah_attr, ibv_gid, ibv_global_route, ibv_qp_attr, rdma_cm_id};
@@ -7,7 +7,7 @@ use weft_cm::rdma_cm::{AhAttr, Command, QpAttributes, Reply};
 use crate::errors::{code, fail};
 use crate::id::Id;
 
-/// An address as verbs takes it.
+/// Converts an address to the form of verbs.
 pub(crate) fn ah_attr(from: &AhAttr) -> ibv_ah_attr {
     ibv_ah_attr {
         grh: ibv_global_route {
@@ -26,9 +26,9 @@ pub(crate) fn ah_attr(from: &AhAttr) -> ibv_ah_attr {
     }
 }
 
-/// No attributes.
+/// Returns empty attributes.
 pub(crate) fn none() -> ibv_qp_attr {
-    // SAFETY: numbers, for all of which zero is a value.
+    // SAFETY: a structure of numbers, for all of which zero is a value.
     unsafe { std::mem::zeroed() }
 }
 
@@ -55,7 +55,7 @@ fn attr(from: &QpAttributes) -> ibv_qp_attr {
     }
 }
 
-/// The attributes for a state, and which of them count.
+/// Returns the attributes for a state, and the mask of the valid ones.
 pub(crate) fn of_connection(id: &Id, qp_state: u32) -> Result<(ibv_qp_attr, c_int), c_int> {
     match id.ask(Command::InitQpAttr { id: id.number, qp_state })? {
         Reply::QpAttributes(from) => Ok((attr(&from), from.mask as c_int)),
@@ -63,7 +63,7 @@ pub(crate) fn of_connection(id: &Id, qp_state: u32) -> Result<(ibv_qp_attr, c_in
     }
 }
 
-/// Attributes to bring a queue pair to `qp_attr->qp_state` with, for programs that do so themselves.
+/// Returns the attributes that move a queue pair to `qp_attr->qp_state`, for programs that do this themselves.
 pub unsafe extern "C" fn rdma_init_qp_attr(
     id: *mut rdma_cm_id,
     qp_attr: *mut ibv_qp_attr,

@@ -1,5 +1,5 @@
-//! The queue pair of an identifier follows its connection: INIT when it is made, RTR and RTS when the peer is known,
-//! ERR when the connection ends.
+//! State changes of an identifier's queue pair, which follows its connection: INIT when it is created, RTR and RTS when
+//! the peer is known, ERR when the connection ends.
 
 use libc::c_int;
 use weft_abi_types::{
@@ -12,25 +12,25 @@ use crate::id::Id;
 use crate::qp_attr;
 use crate::verbs::ibv_modify_qp;
 
-/// The queue pair, which may be null: programs may keep it to themselves.
+/// Returns the queue pair, or null: programs may keep it to themselves.
 fn qp_of(id: &Id) -> *mut ibv_qp {
     // SAFETY: a plain read of a pointer that the program's own calls set.
     unsafe { (*id.public()).qp }
 }
 
 fn modify(qp: *mut ibv_qp, attr: &mut ibv_qp_attr, mask: c_int) -> Result<(), c_int> {
-    // SAFETY: a queue pair of the identifier, which the program does not destroy meanwhile.
+    // SAFETY: a queue pair of the identifier, which the program does not destroy during the call.
     verbs(unsafe { ibv_modify_qp(qp, attr, mask) })
 }
 
-/// To a state, with what the connection knows for it.
+/// Moves to a state, with the connection's attributes for it.
 fn follow(id: &Id, qp: *mut ibv_qp, state: ibv_qp_state, adapt: impl FnOnce(&mut ibv_qp_attr)) -> Result<(), c_int> {
     let (mut attr, mask) = qp_attr::of_connection(id, state)?;
     adapt(&mut attr);
     modify(qp, &mut attr, mask)
 }
 
-/// Ready to receive; by way of INIT, because what the connection allows the peer may have changed.
+/// Moves to RTR, by way of INIT, because the rights that the connection grants the peer may have changed.
 pub(crate) fn to_rtr(id: &Id, responder_resources: u8) -> Result<(), c_int> {
     let qp = qp_of(id);
     if qp.is_null() {
@@ -44,7 +44,7 @@ pub(crate) fn to_rtr(id: &Id, responder_resources: u8) -> Result<(), c_int> {
     })
 }
 
-/// Ready to send.
+/// Moves to RTS.
 pub(crate) fn to_rts(id: &Id, initiator_depth: u8) -> Result<(), c_int> {
     let qp = qp_of(id);
     if qp.is_null() {
@@ -57,7 +57,7 @@ pub(crate) fn to_rts(id: &Id, initiator_depth: u8) -> Result<(), c_int> {
     })
 }
 
-/// Everything posted is flushed.
+/// Moves to ERR, which flushes all posted work requests.
 pub(crate) fn to_error(id: &Id) -> Result<(), c_int> {
     let qp = qp_of(id);
     if qp.is_null() {
@@ -68,12 +68,12 @@ pub(crate) fn to_error(id: &Id) -> Result<(), c_int> {
     modify(qp, &mut attr, IBV_QP_STATE as c_int)
 }
 
-/// A new queue pair of a connection: receives may be posted.
+/// Prepares a new queue pair of a connection: receives may be posted.
 pub(crate) fn prepare(id: &Id, qp: *mut ibv_qp) -> Result<(), c_int> {
     follow(id, qp, IBV_QPS_INIT, |_| {})
 }
 
-/// A new queue pair for datagrams, which needs no peer.
+/// Prepares a new queue pair for datagrams, which needs no peer.
 pub(crate) fn prepare_ud(id: &Id, qp: *mut ibv_qp) -> Result<(), c_int> {
     prepare(id, qp)?;
     let mut attr = qp_attr::none();

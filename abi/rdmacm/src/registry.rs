@@ -1,5 +1,5 @@
-//! Which identifiers and memberships there are, by the cookies that events carry. A cookie is never given twice, so
-//! that an event that was on its way when its identifier was destroyed finds nobody, and is dropped.
+//! The registry of identifiers and memberships, by the cookies in events. A cookie is never reused: an event under way
+//! when its identifier was destroyed finds no entry, and is dropped.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::multicast::Group;
 #[derive(Clone, Copy)]
 pub(crate) struct Entry(*const Id);
 
-// SAFETY: what the program may not touch of an identifier is behind its lock.
+// SAFETY: the lock of an identifier guards all of its state that the program must not touch.
 unsafe impl Send for Entry {}
 
 struct Registry {
@@ -25,17 +25,17 @@ struct Registry {
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry { ids: BTreeMap::new(), groups: BTreeMap::new() });
 static NEXT_COOKIE: AtomicU64 = AtomicU64::new(1);
 
-/// A cookie that nobody has had.
+/// Returns a cookie that was never used before.
 pub(crate) fn cookie() -> u64 {
     NEXT_COOKIE.fetch_add(1, Ordering::Relaxed)
 }
 
-/// From here on events find the identifier.
+/// Adds an identifier, so that events find it.
 pub(crate) fn insert(cookie: u64, id: *const Id) {
     REGISTRY.lock().ids.insert(cookie, Entry(id));
 }
 
-/// From here on no event finds the identifier or its memberships.
+/// Removes an identifier and its memberships, so that no event finds them.
 pub(crate) fn remove(cookie: u64) {
     let mut registry = REGISTRY.lock();
     if let Some(Entry(id)) = registry.ids.remove(&cookie) {
@@ -43,27 +43,27 @@ pub(crate) fn remove(cookie: u64) {
     }
 }
 
-/// The identifier of a cookie, which counts an event more: it stays until that is acknowledged.
+/// Returns the identifier of a cookie and counts an event, which keeps the identifier until it is acknowledged.
 pub(crate) fn claim<'a>(cookie: u64) -> Option<&'a Id> {
     let registry = REGISTRY.lock();
     let Entry(id) = *registry.ids.get(&cookie)?;
-    // SAFETY: identifiers leave the registry before they are freed, and wait for events that were counted until then.
+    // SAFETY: identifiers leave the registry before they are freed, and wait for events counted until then.
     let id = unsafe { &*id };
     id.state.lock().events_reported += 1;
     Some(id)
 }
 
-/// From here on events find the membership.
+/// Adds a membership, so that events find it.
 pub(crate) fn insert_group(cookie: u64, group: Arc<Group>) {
     REGISTRY.lock().groups.insert(cookie, group);
 }
 
-/// From here on no event finds the membership.
+/// Removes a membership, so that no event finds it.
 pub(crate) fn remove_group(cookie: u64) {
     REGISTRY.lock().groups.remove(&cookie);
 }
 
-/// The membership of a cookie; it and its identifier count an event more.
+/// Returns the membership of a cookie; counts an event on it and on its identifier.
 pub(crate) fn claim_group<'a>(cookie: u64) -> Option<(Arc<Group>, &'a Id)> {
     let registry = REGISTRY.lock();
     let group = registry.groups.get(&cookie)?.clone();
@@ -76,7 +76,8 @@ pub(crate) fn claim_group<'a>(cookie: u64) -> Option<(Arc<Group>, &'a Id)> {
     Some((group, id))
 }
 
-/// After the daemon's end: an identifier on the channel that was not told so yet, which counts an event more.
+/// Returns, after the daemon's end, an identifier on the channel without a DEVICE_REMOVAL yet, and counts an event on
+/// it.
 pub(crate) fn claim_orphan<'a>(channel: *mut rdma_event_channel) -> Option<&'a Id> {
     let registry = REGISTRY.lock();
     registry.ids.values().find_map(|Entry(id)| {

@@ -1,4 +1,4 @@
-//! Resolving names in the manner of the other calls: the answer comes as an event, and is fetched then. Events that
+//! Asynchronous name resolution: the answer arrives as an event, and the program fetches it then. Also events that
 //! programs write themselves.
 
 use libc::{c_char, c_int};
@@ -51,14 +51,14 @@ unsafe fn resolve(
     unsafe {
         let flags = hints.as_ref().map_or(0, |hints| hints.ai_flags);
         if flags & RAI_SA != 0 {
-            // Service records are of subnet administrators, which RoCE has none of.
+            // Only subnet administrators have service records, and RoCE has no administrator.
             return Err(if flags & RAI_DNS != 0 || !node.is_null() { libc::ENOTSUP } else { libc::EOPNOTSUPP });
         }
         let mut found = null_mut();
         match rdma_getaddrinfo(node, service, hints, &mut found) {
             0 => {}
             -1 => return Err(errno()),
-            // What getaddrinfo(3) says has no errno.
+            // Errors of getaddrinfo(3) have no errno.
             _ => return Err(libc::EADDRNOTAVAIL),
         }
         let this = Id::of(id);
@@ -68,18 +68,18 @@ unsafe fn resolve(
     }
 }
 
-/// Nothing is being resolved any more.
+/// Discards an unfetched answer.
 pub(crate) fn forget(id: &Id) {
     let left = {
         let mut state = id.state.lock();
         state.resolving_addrinfo = false;
         std::mem::replace(&mut state.resolved_addrinfo, null_mut())
     };
-    // SAFETY: made by rdma_getaddrinfo, or null; nobody was given it.
+    // SAFETY: from rdma_getaddrinfo, or null; no other code has the pointer.
     unsafe { rdma_freeaddrinfo(left) };
 }
 
-/// Hands over what was resolved; the program frees it.
+/// Returns the resolved addresses; the program frees them.
 pub unsafe extern "C" fn rdma_query_addrinfo(id: *mut rdma_cm_id, info: *mut *mut rdma_addrinfo) -> c_int {
     if info.is_null() {
         return fail(libc::EINVAL);

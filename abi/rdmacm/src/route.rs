@@ -1,4 +1,4 @@
-//! Where an identifier is and where it leads: binding, resolving the peer's address and the route, listening.
+//! Local and remote end of an identifier: binding, resolving the peer's address and the route, listening.
 
 use libc::{c_int, sockaddr};
 use std::ptr::null_mut;
@@ -9,7 +9,7 @@ use crate::address;
 use crate::errors::{code, made};
 use crate::id::{Id, complete};
 
-/// Binds to a local address; port 0 is given a free one.
+/// Binds to a local address; port 0 selects a free one.
 pub unsafe extern "C" fn rdma_bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
     // SAFETY: as the caller promises.
     code(unsafe { bind(id, addr) })
@@ -67,7 +67,7 @@ pub(crate) unsafe fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> Re
     }
 }
 
-/// Takes requests for connections to the identifier's address; of `backlog` at most may wait.
+/// Listens for connection requests on the identifier's address; at most `backlog` requests may wait.
 pub unsafe extern "C" fn rdma_listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     // SAFETY: the program's identifier.
     code(
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn rdma_listen(id: *mut rdma_cm_id, backlog: c_int) -> c_i
     )
 }
 
-/// What an answer says of addresses and route.
+/// Extracts addresses and route from a reply.
 fn routed(reply: Reply) -> Result<RouteInfo, c_int> {
     match reply {
         Reply::Route(info) => Ok(*info),
@@ -84,12 +84,12 @@ fn routed(reply: Reply) -> Result<RouteInfo, c_int> {
     }
 }
 
-/// Asks for an identifier's route, and shows its paths.
+/// Queries an identifier's route, and shows its paths.
 pub(crate) fn show_paths(id: &Id) -> Result<(), c_int> {
     put_paths(id, &id.query()?)
 }
 
-/// Asks for everything about an identifier, and shows it.
+/// Queries everything about an identifier, and shows it.
 pub(crate) fn show_all(id: &Id) -> Result<(), c_int> {
     let info = id.query()?;
     id.show(&info)?;
@@ -100,8 +100,8 @@ fn put_paths(id: &Id, info: &RouteInfo) -> Result<(), c_int> {
     if info.paths.is_empty() {
         return Ok(());
     }
-    // SAFETY: records are plain numbers, in memory of C as rdma-core's are; the identifier is the program's, who does
-    // not touch its route while a call is under way.
+    // SAFETY: records are plain numbers, in memory from malloc like rdma-core's; the program owns the identifier, and
+    // does not touch its route during a call.
     unsafe {
         let records: *mut ibv_sa_path_rec = made(libc::calloc(info.paths.len(), size_of::<ibv_sa_path_rec>()))?.cast();
         for (i, path) in info.paths.iter().enumerate() {
@@ -115,9 +115,9 @@ fn put_paths(id: &Id, info: &RouteInfo) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Forgets an identifier's paths.
+/// Frees an identifier's paths.
 pub(crate) unsafe fn clear(id: *mut rdma_cm_id) {
-    // SAFETY: the caller's identifier; the paths are memory of C or null.
+    // SAFETY: the caller's identifier; the paths are memory from malloc, or null.
     unsafe {
         libc::free((*id).route.path_rec.cast());
         (*id).route.path_rec = null_mut();
@@ -125,7 +125,7 @@ pub(crate) unsafe fn clear(id: *mut rdma_cm_id) {
     }
 }
 
-/// A path as programs see it.
+/// Converts a path to the form that programs see.
 fn record(path: &PathRecord) -> ibv_sa_path_rec {
     ibv_sa_path_rec {
         dgid: ibv_gid { raw: path.dgid },
@@ -150,10 +150,10 @@ fn record(path: &PathRecord) -> ibv_sa_path_rec {
     }
 }
 
-/// Bits of a selected value, and of its selector above them.
+/// Width of a value; its selector is in the bits above.
 const VALUE_BITS: u8 = 6;
 
-/// A path as programs give it.
+/// Converts a path from the form that programs pass.
 pub(crate) fn path(data: &ibv_path_data) -> PathRecord {
     let path = &data.path;
     let flow_hop = u32::from_be(path.flowlabel_hoplimit);

@@ -13,7 +13,7 @@ use crate::errors::{code, fail, made};
 use crate::id::Id;
 use crate::verbs::ibv_destroy_srq;
 
-/// Makes the identifier's shared receive queue. What the attributes leave out, the identifier provides.
+/// Creates the identifier's shared receive queue. The identifier supplies omitted attributes.
 pub unsafe extern "C" fn rdma_create_srq_ex(id: *mut rdma_cm_id, attr: *mut ibv_srq_init_attr_ex) -> c_int {
     if attr.is_null() {
         return fail(libc::EINVAL);
@@ -27,7 +27,7 @@ pub unsafe extern "C" fn rdma_create_srq(id: *mut rdma_cm_id, pd: *mut ibv_pd, a
     if id.is_null() || attr.is_null() {
         return fail(libc::EINVAL);
     }
-    // SAFETY: the program's identifier, and its attributes, which tell it what was made.
+    // SAFETY: the program's identifier, and its attributes, which receive the granted values.
     unsafe {
         let mut more: ibv_srq_init_attr_ex = std::mem::zeroed();
         more.srq_context = (*attr).srq_context;
@@ -78,7 +78,7 @@ unsafe fn create(id: *mut rdma_cm_id, attr: *mut ibv_srq_init_attr_ex) -> Result
     }
 }
 
-/// Destroys the identifier's shared receive queue, and the completion queues that were made for it.
+/// Destroys the identifier's shared receive queue, and the completion queues created for it.
 pub unsafe extern "C" fn rdma_destroy_srq(id: *mut rdma_cm_id) {
     if id.is_null() {
         return;

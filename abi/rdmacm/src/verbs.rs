@@ -1,5 +1,5 @@
-//! The calls of `libibverbs.so.1` that the connection manager makes. Those that `<infiniband/verbs.h>` defines in place
-//! are [`weft_abi_types::inlines`].
+//! The calls of `libibverbs.so.1` that the connection manager makes. Inline calls of `<infiniband/verbs.h>` are in
+//! [`weft_abi_types::inlines`].
 
 use libc::{c_int, c_void};
 use weft_abi_types::{

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::list::{Answer, Symbol};
 
-/// The stubs, one a kind. They fit any signature: arguments stay unread, and the C calling conventions of the
+/// The stubs, one of each kind. They fit any signature: they read no arguments, and the C calling conventions of the
 /// supported machines return integers and pointers in one register.
 const STUBS: &str = "
 mod stub {
@@ -35,7 +35,7 @@ mod stub {
 }
 ";
 
-/// `exports.rs`: stubs, and a trampoline for each symbol.
+/// Generates `exports.rs`: stubs, and a trampoline for each symbol.
 pub fn exports(symbols: &[Symbol], functions: &BTreeMap<String, String>, arch: &str) -> String {
     let jump = match arch {
         "x86_64" => "jmp",
@@ -73,8 +73,8 @@ pub fn exports(symbols: &[Symbol], functions: &BTreeMap<String, String>, arch: &
     rs
 }
 
-/// The version script: public nodes chained from oldest to newest (unversioned references bind to the oldest),
-/// private ones apart. lld needs the nodes only; GNU ld needs the lists and `local: *` too.
+/// Generates the version script: public nodes chained from oldest to newest (unversioned references bind to the
+/// oldest), private ones separate. lld needs only the nodes; GNU ld also needs the lists and `local: *`.
 pub fn version_script(symbols: &[Symbol]) -> String {
     let mut nodes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for s in symbols {
@@ -101,7 +101,7 @@ fn is_private(node: &str) -> bool {
     node.contains("PRIVATE")
 }
 
-/// `X_1.2` before `X_1.10` before `X_PRIVATE_34`.
+/// Returns the sort key of a node: `X_1.2` before `X_1.10` before `X_PRIVATE_34`.
 fn node_rank(node: &str) -> (bool, Vec<u32>) {
     let number = node.rsplit('_').next().unwrap_or_default();
     (is_private(node), number.split('.').filter_map(|part| part.parse().ok()).collect())

@@ -1,5 +1,5 @@
-//! A library to link against: one of ours may call another, which cargo builds apart from it. What is made here has the
-//! other's name, versions and symbols and nothing behind them; at run time the loader takes the real one.
+//! Import libraries: one of our libraries may call another, which cargo builds separately. An import library has the
+//! other's name, versions and symbols but no code; at run time the loader uses the real one.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::list::{Answer, Symbol};
 use crate::{emit, linker};
 
-/// The library's source: a byte for each symbol.
+/// Generates the library's source: one byte for each symbol.
 fn source(symbols: &[Symbol]) -> String {
     let mut rs = String::from("#![no_std]\n#[panic_handler]\nfn panic(_: &core::panic::PanicInfo) -> ! { loop {} }\n");
     for s in symbols {

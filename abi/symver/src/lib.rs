@@ -1,16 +1,16 @@
 //! Build helper for the drop-in libraries: exports with symbol versions, from plain `cargo build` on stable Rust.
 //!
-//! A program linked against rdma-core asks the loader for `ibv_open_device@IBVERBS_1.1`, so a library without
-//! symbol versions is refused. Rust has no notion of them; this helper brings them in from three sides, driven by
-//! one reviewed list, `NAME.sym` (its format stands in `list.rs`):
+//! A program linked against rdma-core asks the loader for `ibv_open_device@IBVERBS_1.1`, so the loader refuses a
+//! library without symbol versions. Rust has no support for them; this helper adds them in three parts, driven by one
+//! reviewed list, `NAME.sym` (`list.rs` describes its format):
 //!
-//! 1. `exports.rs`, to be included by the library: a one-jump assembler trampoline for each versioned symbol, with
-//!    the `.symver` directive that names it. (The directive on a Rust function itself would need the same codegen
-//!    unit and would leave an unversioned twin.) Symbols that are not implemented get a stub that fails properly.
+//! 1. `exports.rs`, included by the library: a one-jump assembler trampoline for each versioned symbol, with the
+//!    `.symver` directive that names it. (The directive on a Rust function itself would need the same codegen unit and
+//!    would leave an unversioned twin.) Unimplemented symbols get a stub that fails properly.
 //! 2. a version script with the chain of nodes.
 //! 3. the linker arguments, after a probe that the linker can combine the script with rustc's own.
 //!
-//! It also makes `target/<profile>/rdma/`, where the libraries are reachable by the names the loader looks for:
+//! It also creates `target/<profile>/rdma/`, which contains the libraries under the names that the loader looks for:
 //! `LD_LIBRARY_PATH=target/debug/rdma ibv_devices` works right after a build.
 
 mod emit;
@@ -23,10 +23,10 @@ mod source;
 use std::path::PathBuf;
 use std::{env, fs};
 
-/// Does everything for the library `soname` (such as `libibverbs.so.1`) whose list is `sym` in the crate's root.
+/// Runs all steps for the library `soname` (such as `libibverbs.so.1`) whose list is `sym` in the crate's root.
 ///
 /// # Panics
-/// If the list and the sources disagree, or no usable linker is found: the message says what to do.
+/// If the list and the sources disagree, or no usable linker is found; the message says what to do.
 pub fn build(soname: &str, sym: &str) {
     let root = PathBuf::from(var("CARGO_MANIFEST_DIR"));
     let out = PathBuf::from(var("OUT_DIR"));
@@ -58,8 +58,8 @@ pub fn build(soname: &str, sym: &str) {
     }
 }
 
-/// Lets the library call another of ours, `soname`, whose list is `sym`: `#[link(name = "ibverbs")]` finds symbols with
-/// the versions that the list says.
+/// Lets the library call another of ours, `soname`, whose list is `sym`: `#[link(name = "ibverbs")]` finds the symbols
+/// with the versions in the list.
 ///
 /// # Panics
 /// As [`build`].

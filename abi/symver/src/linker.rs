@@ -1,9 +1,9 @@
-//! Finds a linker that can do it.
+//! Finds a linker that accepts a second version script.
 //!
-//! rustc gives the linker an anonymous version script of its own. lld and mold accept ours beside it; GNU ld refuses
-//! the pair ("anonymous version tag cannot be combined with other version tags"). rustc on x86-64 Linux brings lld
-//! along and uses it; other targets, older toolchains and some distributions use GNU ld. So a tiny library is linked
-//! here first, with the linker that the real one will get, then with the alternatives that the C compiler may know.
+//! rustc passes the linker an anonymous version script of its own. lld and mold accept ours beside it; GNU ld refuses
+//! the pair ("anonymous version tag cannot be combined with other version tags"). rustc on x86-64 Linux includes lld
+//! and uses it; other targets, older toolchains and some distributions use GNU ld. So this module first links a tiny
+//! library, with the linker that the real one will get, then with the alternatives that the C compiler may know.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,10 +16,10 @@ core::arch::global_asm!(".globl probe_impl", "probe_impl: .byte 0", ".symver pro
 "#;
 const PROBE_MAP: &str = "WEFT_PROBE_1 { global: weft_probe; local: *; };\n";
 
-/// What to try, in this order.
+/// Linker arguments to try, in this order.
 const CANDIDATES: [&[&str]; 3] = [&[], &["-fuse-ld=lld"], &["-fuse-ld=mold"]];
 
-/// The extra arguments that make the linker accept a version script beside rustc's.
+/// Returns the extra arguments that make the linker accept a version script beside rustc's.
 ///
 /// # Panics
 /// If none of the candidates works.
@@ -55,7 +55,7 @@ fn probe(out: &Path, extra: &[&str]) -> Result<(), String> {
     run(&mut rustc)
 }
 
-/// rustc as cargo runs it for a tiny library, with more arguments for its linker.
+/// Returns rustc's command line for a tiny library, as cargo runs it, with more linker arguments.
 pub fn rustc<A: AsRef<str>>(extra: &[A]) -> Command {
     let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or("rustc".into()));
     rustc.args(["--crate-type=cdylib", "--edition=2021", "-Cpanic=abort", "--cap-lints=allow"]);
@@ -76,7 +76,7 @@ pub fn rustc<A: AsRef<str>>(extra: &[A]) -> Command {
     rustc
 }
 
-/// Runs it; an error is what it said.
+/// Runs it; an error is its output.
 pub fn run(rustc: &mut Command) -> Result<(), String> {
     let output = rustc.output().map_err(|e| format!("cannot run rustc: {e}"))?;
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }

@@ -1,10 +1,10 @@
-//! `target/<profile>/rdma/`: the names by which the loader and `dlopen` look for the libraries.
+//! `target/<profile>/rdma/`: the names under which the loader and `dlopen` look for the libraries.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::{fs, io};
 
-/// Links `soname` and the name without its number to the library that cargo will put beside the directory.
+/// Links `soname`, and the name without its number, to the library that cargo will put beside the directory.
 pub fn make(out: &Path, soname: &str) -> io::Result<()> {
     // OUT_DIR is <target>/<profile>/build/<package>-<hash>/out.
     let profile = out
@@ -19,7 +19,7 @@ pub fn make(out: &Path, soname: &str) -> io::Result<()> {
     link(&dir, &plain, soname)
 }
 
-/// Atomically, so that a program started meanwhile finds the old link or the new one.
+/// Replaces a link atomically, so that a program started meanwhile finds the old one or the new one.
 fn link(dir: &Path, name: &str, target: &str) -> io::Result<()> {
     let path = dir.join(name);
     if fs::read_link(&path).is_ok_and(|old| old == Path::new(target)) {

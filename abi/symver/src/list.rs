@@ -4,17 +4,17 @@
 //!
 //! - NODE is the version, such as `IBVERBS_1.1`.
 //! - VISIBILITY is `default` for the version that new programs link against (`name@@NODE`) or `hidden` for one that
-//!   only old programs ask for (`name@NODE`).
+//!   only old programs use (`name@NODE`).
 //! - ANSWER is `real` if the library implements the call, or the kind of stub that stands in for it: `ptr` (null and
 //!   errno), `neg` (-1 and errno), `err` (an errno value), `void`, or `data` (one zero byte). Every stub fails with
 //!   EOPNOTSUPP, as rdma-core does for a driver that lacks the call.
 //!
 //! `repeat OLD NEW` repeats every symbol of the node OLD as a hidden one of NEW: rdma-core renames its private node
-//! when drivers must be rebuilt, while the few private calls that programs use stay what they were.
+//! when drivers must be rebuilt, while the few private calls that programs use stay the same.
 
 use std::collections::BTreeMap;
 
-/// What stands behind a symbol.
+/// The implementation behind a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     Real,
@@ -74,7 +74,7 @@ pub fn parse(text: &str) -> Result<Vec<Symbol>, String> {
     Ok(symbols)
 }
 
-/// The symbols of `old` under the node `new`. A name that carries the node's number carries the new one.
+/// Returns the symbols of `old` under the node `new`. A name that contains the node's number gets the new one.
 fn repeat(symbols: &[Symbol], old: &str, new: &str) -> Vec<Symbol> {
     let number = |node: &str| format!("_{}", node.rsplit('_').next().unwrap_or_default());
     let of_old = symbols.iter().filter(|s| s.node == old);
@@ -88,7 +88,7 @@ fn repeat(symbols: &[Symbol], old: &str, new: &str) -> Vec<Symbol> {
         .collect()
 }
 
-/// Where the list and the library's functions (name to path) disagree, a sentence each.
+/// Returns the disagreements between the list and the library's functions (name to path), one sentence each.
 pub fn check(symbols: &[Symbol], functions: &BTreeMap<String, String>) -> Vec<String> {
     let mut complaints = Vec::new();
     for s in symbols {

@@ -1,11 +1,11 @@
-//! Finds the functions that a library means to export: lines `pub extern "C" fn NAME` or `pub unsafe extern "C" fn
-//! NAME` in its sources. Call-table entries and helpers stay out by not being `pub`.
+//! Finds the functions that a library exports: lines `pub extern "C" fn NAME` or `pub unsafe extern "C" fn NAME` in its
+//! sources. Call-table entries and helpers are excluded because they are not `pub`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fs, io};
 
-/// Name to Rust path (`crate::pd::ibv_alloc_pd`) of every such function under `src`.
+/// Maps the name of every such function under `src` to its Rust path (`crate::pd::ibv_alloc_pd`).
 pub fn exported_functions(src: &Path) -> io::Result<BTreeMap<String, String>> {
     let mut functions = BTreeMap::new();
     scan(src, "crate", &mut functions)?;

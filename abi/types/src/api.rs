@@ -1,7 +1,7 @@
-//! A `libibverbs` loaded at run time: ours or the system's, whichever the path names.
+//! A `libibverbs` loaded at run time: ours or the system's, depending on the path.
 //!
-//! Calls that every rdma-core has are plain function pointers; younger ones are `Option`s. `fn_NAME` is the type
-//! of the call NAME.
+//! Calls that every rdma-core has are plain function pointers; newer ones are `Option`s. `fn_NAME` is the type of the
+//! call NAME.
 
 use libc::{c_char, c_int, c_uint, c_void};
 use std::ffi::CString;
@@ -49,7 +49,7 @@ struct Library {
 impl Library {
     fn open(path: &str) -> io::Result<Library> {
         let c_path = CString::new(path)?;
-        // SAFETY: a valid C string; loading runs the library's constructors, which is what the caller asks for.
+        // SAFETY: a valid C string; loading runs the library's constructors, which the caller accepts.
         let handle = unsafe { libc::dlopen(c_path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NODELETE) };
         if handle.is_null() {
             return Err(io::Error::other(format!("cannot load {path}: {}", last_error())));

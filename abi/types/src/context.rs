@@ -1,6 +1,6 @@
 //! The device, its context, and the tables of calls through which inlined verbs reach a library.
 //!
-//! `verbs_context` stands in front of `ibv_context` and grows at its front: `sz` says how much of it a library has.
+//! `verbs_context` precedes `ibv_context` and grows at its front: `sz` gives the size of a library's version.
 
 use libc::{c_char, c_int, c_uint, c_void, pthread_mutex_t, timespec};
 

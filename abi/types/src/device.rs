@@ -1,4 +1,4 @@
-//! What a device can do: the attributes that `ibv_query_device` and `ibv_query_device_ex` fill in.
+//! Device capabilities: the attributes that `ibv_query_device` and `ibv_query_device_ex` fill in.
 
 use libc::{c_char, c_int, c_uint};
 
@@ -239,11 +239,11 @@ pub struct ibv_device_attr_ex {
     pub phys_port_cnt_ex: u32,
 }
 
-/// Bits of `device_cap_flags_ex`, beyond what an enum of C holds.
+/// Bits of `device_cap_flags_ex`, beyond the range of a C enum.
 pub const IBV_DEVICE_RAW_SCATTER_FCS: u64 = 1 << 34;
 /// See [`IBV_DEVICE_RAW_SCATTER_FCS`].
 pub const IBV_DEVICE_PCI_WRITE_END_PADDING: u64 = 1 << 36;
-/// See [`IBV_DEVICE_RAW_SCATTER_FCS`]; of Linux 6.2 and later, and without a name in verbs.h.
+/// See [`IBV_DEVICE_RAW_SCATTER_FCS`]; from Linux 6.2 on, and without a name in verbs.h.
 pub const IBV_DEVICE_FLUSH_GLOBAL: u64 = 1 << 38;
 /// See [`IBV_DEVICE_FLUSH_GLOBAL`].
 pub const IBV_DEVICE_FLUSH_PERSISTENT: u64 = 1 << 39;

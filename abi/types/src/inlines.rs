@@ -1,8 +1,7 @@
-//! The calls that `<infiniband/verbs.h>` defines in place: they go through function pointers in the objects, so
-//! no library exports them.
+//! The inline calls of `<infiniband/verbs.h>`: they use function pointers in the objects, so no library exports them.
 //!
 //! # Safety
-//! All take the pointers that the library handed out, alive and of the right kind, exactly as in C.
+//! All take pointers that the library returned, alive and of the right kind, exactly as in C.
 
 #![allow(clippy::missing_safety_doc, reason = "one rule for all of them, above")]
 
@@ -12,7 +11,7 @@ use std::ptr::null_mut;
 
 use crate::*;
 
-/// What `ibv_context::abi_compat` holds if a [`verbs_context`] stands in front of it.
+/// Value of `ibv_context::abi_compat` if a [`verbs_context`] precedes it.
 pub const VERBS_ABI_IS_EXTENDED: usize = usize::MAX;
 
 fn fail_null<T>(errno: c_int) -> *mut T {
@@ -21,9 +20,9 @@ fn fail_null<T>(errno: c_int) -> *mut T {
     null_mut()
 }
 
-/// The extended context around `context`, or null if its library is too old to have one.
+/// Returns the extended context around `context`, or null if its library is too old to have one.
 pub unsafe fn verbs_get_ctx(context: *mut ibv_context) -> *mut verbs_context {
-    // SAFETY: by the contract above; the sentinel says that a verbs_context surrounds the context.
+    // SAFETY: by the contract above; the sentinel value means that a verbs_context surrounds the context.
     unsafe {
         if (*context).abi_compat as usize != VERBS_ABI_IS_EXTENDED {
             return null_mut();
@@ -32,7 +31,7 @@ pub unsafe fn verbs_get_ctx(context: *mut ibv_context) -> *mut verbs_context {
     }
 }
 
-/// A call of the extended context, if its library has it: `None` if the library is too old or the slot is empty.
+/// Returns a call of the extended context; `None` if the library is too old or the slot is empty.
 macro_rules! ctx_op {
     ($context:expr, $op:ident) => {{
         let v = verbs_get_ctx($context);
@@ -44,7 +43,7 @@ macro_rules! ctx_op {
     }};
 }
 
-/// An inline that goes to a slot of the extended context, and answers EOPNOTSUPP for an empty one.
+/// Defines an inline that calls a slot of the extended context, and returns EOPNOTSUPP for an empty one.
 macro_rules! ctx_inline {
     ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) -> *mut $ret:ty, $context:expr, $op:ident) => {
         $(#[$doc])*
@@ -97,7 +96,7 @@ ctx_inline!(ibv_free_dm(dm: *mut ibv_dm) -> c_int, (*dm).context, free_dm);
 ctx_inline!(ibv_reg_dm_mr(pd: *mut ibv_pd, dm: *mut ibv_dm, dm_offset: u64, length: usize, access: c_uint) -> *mut ibv_mr, (*pd).context, reg_dm_mr);
 ctx_inline!(ibv_modify_qp_rate_limit(qp: *mut ibv_qp, attr: *mut ibv_qp_rate_limit_attr) -> c_int, (*qp).context, modify_qp_rate_limit);
 
-/// Everything about a port. Falls back to `legacy` (the exported `ibv_query_port`) for an old library.
+/// Returns all attributes of a port. Falls back to `legacy` (the exported `ibv_query_port`) for an old library.
 pub unsafe fn ibv_query_port(
     legacy: api::fn_ibv_query_port,
     context: *mut ibv_context,
@@ -116,7 +115,7 @@ pub unsafe fn ibv_query_port(
     }
 }
 
-/// Everything about a device. Falls back to `legacy` (the exported `ibv_query_device`) for an old library.
+/// Returns all attributes of a device. Falls back to `legacy` (the exported `ibv_query_device`) for an old library.
 pub unsafe fn ibv_query_device_ex(
     legacy: api::fn_ibv_query_device,
     context: *mut ibv_context,
@@ -136,7 +135,7 @@ pub unsafe fn ibv_query_device_ex(
     }
 }
 
-/// An inline that goes to a slot of `ibv_context_ops`.
+/// Defines an inline that calls a slot of `ibv_context_ops`.
 macro_rules! ops_inline {
     ($name:ident($($arg:ident: $ty:ty),*) -> c_int, $context:expr, $op:ident) => {
         #[inline]
@@ -158,7 +157,7 @@ ops_inline!(ibv_post_recv(qp: *mut ibv_qp, wr: *mut ibv_recv_wr, bad_wr: *mut *m
 ops_inline!(ibv_post_srq_recv(srq: *mut ibv_srq, wr: *mut ibv_recv_wr, bad_wr: *mut *mut ibv_recv_wr) -> c_int, (*srq).context, post_srq_recv);
 ops_inline!(ibv_dealloc_mw(mw: *mut ibv_mw) -> c_int, (*mw).context, dealloc_mw);
 
-/// The number of completions written to `wc`, at most `num_entries`; negative for an error.
+/// Returns the number of completions written to `wc`, at most `num_entries`; negative for an error.
 #[inline]
 pub unsafe fn ibv_poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> c_int {
     // SAFETY: by the contract above.
@@ -170,7 +169,7 @@ pub unsafe fn ibv_poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc) 
     }
 }
 
-/// A memory window, or null with errno.
+/// Allocates a memory window; null with errno on failure.
 pub unsafe fn ibv_alloc_mw(pd: *mut ibv_pd, kind: ibv_mw_type) -> *mut ibv_mw {
     // SAFETY: by the contract above.
     unsafe {
@@ -199,18 +198,18 @@ pub unsafe fn ibv_bind_mw(qp: *mut ibv_qp, mw: *mut ibv_mw, bind: *mut ibv_mw_bi
     }
 }
 
-/// The next R_Key of a type 2 memory window: its low eight bits count.
+/// Returns the next R_Key of a type 2 memory window: its low eight bits increase.
 pub fn ibv_inc_rkey(rkey: u32) -> u32 {
     (rkey & !0xff) | (rkey.wrapping_add(1) & 0xff)
 }
 
-/// The UDP source port that RoCE v2 derives from a flow label.
+/// Returns the UDP source port that RoCE v2 derives from a flow label.
 pub fn ibv_flow_label_to_udp_sport(flow_label: u32) -> u16 {
     let low = (flow_label & 0x3fff) ^ ((flow_label & 0xf_c000) >> 14);
     (low | 0xc000) as u16
 }
 
-/// Calls through a pointer of an extended object. An empty slot is a broken library: nothing can be answered.
+/// Defines calls through a pointer of an extended object. An empty slot means a broken library: no result is possible.
 macro_rules! pointer_inline {
     ($obj:ident: $($name:ident = $slot:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*) => {$(
         #[inline]

@@ -1,13 +1,12 @@
 //! The C structures and constants of `<infiniband/verbs.h>`, `<rdma/rdma_cma.h>` and `<infiniband/umad.h>`, as rdma-core
 //! 65 lays them out.
 //!
-//! Programs compiled against any rdma-core reach into these structures directly, so their layout is frozen, or
-//! grows only where a size or a mask tells how much of it the other side knows. Names are those of the C header,
-//! and their meaning is that of rdma-core's manual pages. `tests/layout.rs` has the C compiler compare every size
-//! and offset with the headers installed on the machine.
+//! Programs compiled against any rdma-core access these structures directly, so their layout is frozen, or grows only
+//! where a size or a mask tells how much of it the other side knows. Names are those of the C header, and their meaning
+//! is that of rdma-core's manual pages. `tests/layout.rs` has the C compiler compare every size and offset with the
+//! installed headers.
 //!
-//! [`inlines`] are the calls that the header defines in place, for Rust programs that load a `libibverbs`;
-//! [`api`] loads one.
+//! [`inlines`] are the inline calls of the header, for Rust programs that load a `libibverbs`; [`api`] loads one.
 
 #![allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
 #![allow(missing_docs, reason = "the names and meanings are those of the verbs, rdma_cm and umad manual pages")]

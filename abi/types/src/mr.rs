@@ -109,5 +109,5 @@ pub const IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT: ib_uverbs_advise_mr_advice =
     IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
 pub const IBV_ADVISE_MR_FLAG_FLUSH: ib_uverbs_advise_mr_flag = IB_UVERBS_ADVISE_MR_FLAG_FLUSH;
 
-/// Access flags that a library which does not know them may ignore: bits 20 to 29.
+/// Access flags that a library may ignore if it does not know them: bits 20 to 29.
 pub const IBV_ACCESS_OPTIONAL_RANGE: ibv_access_flags = ((1 << 30) - 1) & !((1 << 20) - 1);

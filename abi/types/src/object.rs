@@ -1,12 +1,12 @@
-//! What stands behind public structures: casts that programs and vendor libraries make reach beyond them.
+//! Private structures around public ones, which casts of programs and vendor libraries reach.
 
 use libc::{c_int, c_void};
 
 use crate::context::ibv_device;
 use crate::qp_ex::ibv_qp_ex;
 
-/// A device as rdma-core's own libraries see it. Vendor libraries (`mlx5dv_is_supported` and its like) compare
-/// `ops` with their own table, so it must be readable; it is never called.
+/// A device in the view of rdma-core's own libraries. Vendor libraries (such as `mlx5dv_is_supported`) compare `ops`
+/// with their own table, so it must be readable; it is never called.
 #[repr(C)]
 #[derive(Debug)]
 pub struct verbs_device {
@@ -17,7 +17,7 @@ pub struct verbs_device {
     pub reserved: [*mut c_void; 6],
 }
 
-/// A queue pair as rdma-core's own libraries see it; `ibv_qp_to_qp_ex` casts to it.
+/// A queue pair in the view of rdma-core's own libraries; `ibv_qp_to_qp_ex` casts to it.
 #[repr(C)]
 pub struct verbs_qp {
     pub qp_ex: ibv_qp_ex,

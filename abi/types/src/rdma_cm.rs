@@ -53,7 +53,7 @@ pub const RDMA_UDP_QKEY: u32 = 0x0123_4567;
 /// Longest private data of any event.
 pub const RDMA_MAX_PRIVATE_DATA: usize = 256;
 
-/// Address family of InfiniBand addresses; `<sys/socket.h>` of old lacks it.
+/// Address family of InfiniBand addresses; older `<sys/socket.h>` lacks it.
 pub const AF_IB: c_int = 27;
 
 #[repr(C)]
@@ -64,7 +64,7 @@ pub struct rdma_ib_addr {
     pub pkey: be16,
 }
 
-/// The anonymous unions of `struct rdma_addr`: one address, in whichever form.
+/// The anonymous unions of `struct rdma_addr`: one address of any family.
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub union rdma_sockaddr {
@@ -83,7 +83,7 @@ pub struct rdma_addr {
     pub ibaddr: rdma_ib_addr,
 }
 
-/// An InfiniBand address, as `<infiniband/ib.h>` of rdma-core's sources and the kernel's `<rdma/ib.h>` have it.
+/// An InfiniBand address, as in `<infiniband/ib.h>` of rdma-core's sources and the kernel's `<rdma/ib.h>`.
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct sockaddr_ib {

@@ -1,5 +1,5 @@
-//! What `<infiniband/sa.h>` says of paths: the record that a connection's route holds, and the form in which programs
-//! pass paths in and out.
+//! Paths in `<infiniband/sa.h>`: the record in a connection's route, and the form in which programs pass paths in and
+//! out.
 
 use libc::c_int;
 

@@ -1,4 +1,4 @@
-//! Management datagrams: adapters and ports as `<infiniband/umad.h>` shows them, and the buffer that carries a MAD.
+//! Management datagrams: adapters and ports as in `<infiniband/umad.h>`, and the buffer that carries a MAD.
 
 use libc::{c_char, c_int, c_uint};
 
@@ -10,7 +10,7 @@ pub const UMAD_MAX_DEVICES: usize = 128;
 pub const UMAD_MAX_PORTS: usize = 192;
 pub const UMAD_USER_RMPP: u32 = 1;
 
-/// Where a MAD goes or came from; fields of several bytes are in network order but for the P_Key index.
+/// Destination or source of a MAD; multi-byte fields except the P_Key index are in network order.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ib_mad_addr {
@@ -29,7 +29,7 @@ pub struct ib_mad_addr {
     pub reserved: [u8; 6],
 }
 
-/// The head of the buffer; the MAD follows it.
+/// The header of the buffer; the MAD follows it.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ib_user_mad {

@@ -1,4 +1,4 @@
-//! Work queues and indirection tables, which receive-side scaling of raw packets builds on.
+//! Work queues and indirection tables, the basis of receive-side scaling for raw packets.
 
 use libc::{c_int, c_uint, c_void, pthread_cond_t, pthread_mutex_t};
 

@@ -1,5 +1,5 @@
-//! What it costs to share memory and to take it back, beside what registration costs anyway (to make every page present),
-//! and how fast shared memory is copied: `cargo run --release -p weft-sys --example share_cost`.
+//! The cost of sharing memory and taking it back, beside the cost of registration itself (making every page present),
+//! and the copy speed of shared memory: `cargo run --release -p weft-sys --example share_cost`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -109,7 +109,7 @@ fn anonymous(len: u64) -> u64 {
 }
 
 fn free(addr: u64, len: u64) {
-    // SAFETY: our own mapping, used no more.
+    // SAFETY: our own mapping, which is not used again.
     unsafe { libc::munmap(pointer(addr).cast(), len as usize) };
 }
 

@@ -1,12 +1,12 @@
-//! Many packets of one SOCK_SEQPACKET socket in one system call each way.
+//! Batches of packets on a SOCK_SEQPACKET socket: one system call sends or receives many.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Packets that one call sends.
+/// Maximum number of packets that one call sends.
 pub const SEND_BATCH_MAX: usize = 64;
 
-/// Room for packets that are received together, used over and over.
+/// Reusable buffers for packets that one call receives.
 #[derive(Debug)]
 pub struct RecvBatch {
     buffer: Box<[u8]>,
@@ -15,13 +15,13 @@ pub struct RecvBatch {
 }
 
 impl RecvBatch {
-    /// Room for `count` packets of at most `packet_bytes_max` bytes; longer ones are cut.
+    /// Allocates room for `count` packets of at most `packet_bytes_max` bytes; longer ones are truncated.
     pub fn new(count: usize, packet_bytes_max: usize) -> RecvBatch {
         let buffer = vec![0; count * packet_bytes_max].into_boxed_slice();
         RecvBatch { buffer, packet_bytes_max, lengths: Vec::with_capacity(count) }
     }
 
-    /// Receives what is there, without sleeping; `WouldBlock` if nothing is. An empty packet is the end of the
+    /// Receives the waiting packets without sleeping; `WouldBlock` if there are none. An empty packet is the end of the
     /// connection.
     pub fn recv(&mut self, fd: impl AsFd) -> io::Result<usize> {
         self.lengths.clear();
@@ -33,8 +33,8 @@ impl RecvBatch {
         let mut headers: Vec<libc::mmsghdr> = vectors.iter_mut().map(|vector| header(vector)).collect();
         let fd = fd.as_fd().as_raw_fd();
         loop {
-            // SAFETY: every header names one vector, and every vector a part of the buffer of its own, which nobody
-            // else uses until the call returns.
+            // SAFETY: every header names one vector, and every vector its own part of the buffer, which only this call
+            // uses until it returns.
             let count = unsafe {
                 let (headers, count) = (headers.as_mut_ptr(), headers.len() as u32);
                 libc::recvmmsg(fd, headers, count, libc::MSG_DONTWAIT, std::ptr::null_mut())
@@ -50,7 +50,7 @@ impl RecvBatch {
         }
     }
 
-    /// One of the packets that the last call received.
+    /// Returns one of the packets that the last call received.
     pub fn packet(&self, index: usize) -> &[u8] {
         let length = self.lengths.get(index).copied().unwrap_or(0).min(self.packet_bytes_max);
         let start = index * self.packet_bytes_max;
@@ -59,15 +59,15 @@ impl RecvBatch {
 }
 
 fn header(vector: *mut libc::iovec) -> libc::mmsghdr {
-    // SAFETY: zeroes are a header that names nothing; what is needed is filled in.
+    // SAFETY: an all-zero header is valid and names nothing; the needed fields are filled in below.
     let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
     header.msg_hdr.msg_iov = vector;
     header.msg_hdr.msg_iovlen = 1;
     header
 }
 
-/// Sends the first [`SEND_BATCH_MAX`] of these packets, or as many as there is room for, without sleeping: how many it
-/// took. `WouldBlock` if there is no room for the first.
+/// Sends the first [`SEND_BATCH_MAX`] of these packets, or as many as there is room for, without sleeping; returns the
+/// number sent. `WouldBlock` if there is no room for the first.
 pub fn send<'a>(fd: impl AsFd, packets: impl Iterator<Item = IoSlice<'a>>) -> io::Result<usize> {
     let mut slices: Vec<IoSlice<'a>> = packets.take(SEND_BATCH_MAX).collect();
     let mut headers: Vec<libc::mmsghdr> = slices

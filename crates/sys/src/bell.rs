@@ -1,8 +1,8 @@
-//! Bells between processes: whoever sleeps hears one end, whoever wakes him rings the other.
+//! Bells between processes: a sleeping process waits on one end, and a process that wants to wake it rings the other.
 //!
-//! The ends are sockets and descriptions of their own. Neither process can make the other sleep in a call, as it could where
-//! both hold one counter and one of them clears `O_NONBLOCK`; and ringing where nobody lives any more does nothing, where a
-//! pipe would end the program by SIGPIPE.
+//! The ends are separate sockets with separate file descriptions. Neither process can make the other sleep in a call,
+//! as it could if both held one counter and one of them cleared `O_NONBLOCK`; and ringing a dead process does nothing,
+//! where a pipe would end the program by SIGPIPE.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,35 +10,36 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-/// An honest bell holds a few bytes; whoever rings without end is to wake nobody for ever.
+/// Read attempts per [`silence`]. An honest bell holds a few bytes; a process that rings without end must not keep this
+/// one busy for ever.
 const ROUNDS_MAX: u32 = 4;
 
-/// A bell: the end that is readable when it was rung, and the end to [`ring`].
+/// Creates a bell: returns the end that becomes readable when the bell rings, and the end to [`ring`].
 ///
 /// # Errors
-/// Descriptors are used up.
+/// No descriptors are left.
 pub fn bell() -> io::Result<(OwnedFd, OwnedFd)> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// Rings; a bell that is full of ringing wakes as well.
+/// Rings. A bell whose buffer is full of rings wakes the peer as well.
 pub fn ring(bell: impl AsFd) {
     let _ = rustix::net::send(bell, &[1], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
-/// What is known of a bell that was silenced.
+/// State of a bell after [`silence`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a bell that nobody can ring is readable for ever: it is to be watched no longer"]
 pub enum Heard {
-    /// It may have been rung, and can be again.
+    /// The bell may have been rung, and can ring again.
     Rung,
-    /// Nobody is at the other end, or somebody who does nothing but ring.
+    /// The peer has closed its end, or rings without pause.
     Gone,
 }
 
-/// Forgets that it was rung.
+/// Consumes all rings.
 pub fn silence(bell: impl AsFd) -> Heard {
     let mut room = [0; 4096];
     for _ in 0..ROUNDS_MAX {

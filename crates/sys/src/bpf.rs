@@ -1,9 +1,9 @@
-//! The classic BPF programs that Weft attaches to sockets: they need no privilege.
+//! The classic BPF programs that Weft attaches to sockets. They need no privilege.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Bits of a QP number that count within a slot; the bits above them are the slot.
+/// Bits of a QP number that index within a slot; the bits above them are the slot number.
 pub const QPN_INDEX_BITS: u32 = 14;
 
 const LD_W_ABS: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
@@ -45,13 +45,13 @@ pub fn steer_by_qpn(fd: impl AsFd) -> io::Result<()> {
     attach(fd, libc::SO_ATTACH_REUSEPORT_CBPF, &STEER_BY_QPN)
 }
 
-/// Makes the kernel drop every packet that this socket would get, at no cost of memory.
+/// Makes the kernel drop every packet that would reach this socket, at no memory cost.
 pub fn drop_all(fd: impl AsFd) -> io::Result<()> {
     attach(fd, libc::SO_ATTACH_FILTER, &DROP_ALL)
 }
 
-/// Lets only frames in that carry a BTH, after `offset` bytes, whose destination queue pair is of `slot` or the number
-/// that stands for a group's members.
+/// Admits only frames that carry a BTH after `offset` bytes and whose destination queue pair is in `slot` or is the QP
+/// number of multicast packets.
 pub fn accept_slot(fd: impl AsFd, offset: u32, slot: u32) -> io::Result<()> {
     const JEQ_K: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const MULTICAST_QPN: u32 = 0x00ff_ffff;
@@ -71,7 +71,7 @@ pub fn accept_slot(fd: impl AsFd, offset: u32, slot: u32) -> io::Result<()> {
 /// Undoes [`drop_all`].
 pub fn accept_all(fd: impl AsFd) -> io::Result<()> {
     match super::sockopt::set_int(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0) {
-        // There was none.
+        // No filter was attached.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
         result => result,
     }

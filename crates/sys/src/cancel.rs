@@ -1,6 +1,6 @@
-//! pthread_cancel(3), which a program may do to a thread of its own while that is in a call of ours. A thread that sleeps
-//! on behalf of the program must let itself be cancelled, as it could in read(2), but only there: who is cancelled
-//! elsewhere may leave a lock locked for ever.
+//! pthread_cancel(3): a program may cancel one of its own threads while that thread is in a call of ours. A thread that
+//! sleeps on behalf of the program must be cancellable, as in read(2), but only there: a thread cancelled elsewhere may
+//! leave a lock locked for ever.
 
 use std::marker::PhantomData;
 
@@ -14,28 +14,28 @@ unsafe extern "C" {
     fn pthread_setcanceltype(kind: c_int, old: *mut c_int) -> c_int;
 }
 
-/// The calling thread is not cancelled until this is dropped.
+/// Disables cancellation of the calling thread until it is dropped.
 #[derive(Debug)]
 pub struct Shield {
     state: c_int,
-    /// It is about the thread that made it.
+    /// Ties the value to the thread that created it.
     _thread: PhantomData<*const ()>,
 }
 
 impl Shield {
-    /// From now on.
+    /// Disables cancellation from now on.
     pub fn new() -> Shield {
         Shield { state: state(PTHREAD_CANCEL_DISABLE), _thread: PhantomData }
     }
 
-    /// A system call during which the thread may be cancelled, if the program lets it be cancelled at all.
+    /// Runs a system call during which the thread may be cancelled, if the program allows cancellation at all.
     ///
-    /// The call must neither hold nor make anything that is to be dropped: it may not come back, and nothing that stands
-    /// on the stack is dropped then.
+    /// The call must neither hold nor create a value that needs dropping: it may never return, and then no destructor
+    /// on the stack runs.
     pub fn lift<R: Copy>(&self, call: impl FnOnce() -> R) -> R {
         let mut kind = 0;
         state(self.state);
-        // SAFETY: a place for the old type, here and below. Only a system call is made meanwhile.
+        // SAFETY: the pointer names a place for the old type, here and below. Only a system call runs in between.
         unsafe { pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &raw mut kind) };
         let result = call();
         // SAFETY: as above.
@@ -57,10 +57,10 @@ impl Drop for Shield {
     }
 }
 
-/// Set the state; answers what it was.
+/// Sets the cancellation state and returns the previous one.
 fn state(new: c_int) -> c_int {
     let mut old = 0;
-    // SAFETY: a place for the old state.
+    // SAFETY: the pointer names a place for the old state.
     unsafe { pthread_setcancelstate(new, &raw mut old) };
     old
 }

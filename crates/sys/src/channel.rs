@@ -1,15 +1,15 @@
-//! Pairs of sockets that carry a stream of small messages to a program: it polls its end, reads it by itself and may make
-//! it non-blocking. Whoever writes keeps a duplicate of the program's end, to take back what was not read yet.
+//! Socket pairs that carry a stream of small messages to a program. The program polls its end, reads it directly and
+//! may make it non-blocking. The writer keeps a duplicate of the program's end, to take back unread messages.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{RecvFlags, SendFlags};
 
-/// Send buffer of the writer's end: the least there is, a handful of messages. What waits beyond stays with the writer.
+/// Send buffer of the writer's end: the kernel's minimum, a handful of messages. Further messages wait at the writer.
 const SEND_BUFFER_BYTES: usize = 1 << 10;
 
-/// A pair: the reader's end, which blocks, and the writer's.
+/// Creates a pair: the reader's end, which blocks, and the writer's end.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = crate::unix::pair()?;
     rustix::net::sockopt::set_socket_send_buffer_size(&writer, SEND_BUFFER_BYTES)?;
@@ -26,13 +26,13 @@ pub fn send(writer: impl AsFd, message: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Reads the next message; 0 is the end. Sleeps unless the descriptor is in non-blocking mode, and a signal whose handler
-/// does not ask for the call to go on ends it with `Interrupted`, as it ends a read.
+/// Reads the next message; 0 is the end. Sleeps unless the descriptor is in non-blocking mode. A signal whose handler
+/// lacks SA_RESTART ends it with `Interrupted`, as it ends a read(2).
 pub fn receive(reader: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::net::recv(reader, buffer, RecvFlags::empty())?.0)
 }
 
-/// Takes back the oldest message that was not read yet; `None` if all were.
+/// Takes back the oldest unread message; `None` if there is none.
 pub fn take_back(reader: impl AsFd, buffer: &mut [u8]) -> Option<usize> {
     rustix::net::recv(reader, buffer, RecvFlags::DONTWAIT).ok().map(|(length, _)| length).filter(|length| *length > 0)
 }

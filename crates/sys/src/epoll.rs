@@ -1,4 +1,4 @@
-//! epoll with a number for each source, and a reusable list of what is ready.
+//! epoll with a number for each source, and a reusable list of ready sources.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::cancel::Shield;
 use rustix::event::epoll::{CreateFlags, Event, EventData, EventFlags};
 
-/// What to wait for.
+/// The events to wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interest {
-    /// Data to read, or an end.
+    /// Data to read, or end of file.
     pub readable: bool,
     /// Room to write.
     pub writable: bool,
@@ -37,13 +37,13 @@ impl Interest {
 /// One source that is ready.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ready {
-    /// The number it was added with.
+    /// The number passed to [`Epoll::add`].
     pub token: u64,
     /// Reading will not block.
     pub readable: bool,
     /// Writing will not block.
     pub writable: bool,
-    /// The other end is gone, or the source failed.
+    /// The other end is closed, or the source failed.
     pub hung_up: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Ready {
 pub struct Epoll(OwnedFd);
 
 impl Epoll {
-    /// A new one, close-on-exec.
+    /// Creates an instance, close-on-exec.
     pub fn new() -> io::Result<Epoll> {
         Ok(Epoll(rustix::event::epoll::create(CreateFlags::CLOEXEC)?))
     }
@@ -62,8 +62,8 @@ impl Epoll {
         Ok(rustix::event::epoll::add(&self.0, source, EventData::new_u64(token), interest.flags())?)
     }
 
-    /// Watches a source for reading, together with other instances: of those that somebody waits on when it becomes
-    /// readable, the one that it was added to first is woken, alone.
+    /// Watches a source for reading with EPOLLEXCLUSIVE. When it becomes readable, the kernel wakes only one of the
+    /// instances with a waiting thread: the one that the source was added to first.
     pub fn add_exclusive(&self, source: impl AsFd, token: u64) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
         Ok(rustix::event::epoll::add(&self.0, source, EventData::new_u64(token), flags)?)
@@ -74,26 +74,27 @@ impl Epoll {
         Ok(rustix::event::epoll::modify(&self.0, source, EventData::new_u64(token), interest.flags())?)
     }
 
-    /// Stops watching a source.
+    /// Removes a source.
     pub fn delete(&self, source: impl AsFd) -> io::Result<()> {
         Ok(rustix::event::epoll::delete(&self.0, source)?)
     }
 
-    /// Stops watching a source that may have been closed since. An error if it was: it is watched still if it is open
-    /// elsewhere.
+    /// Removes a source that may have been closed since. Fails if it was closed: the kernel still watches it while a
+    /// duplicate is open.
     pub fn delete_number(&self, source: RawFd) -> io::Result<()> {
-        // SAFETY: no pointer is followed when a source is deleted.
+        // SAFETY: EPOLL_CTL_DEL reads no memory.
         let result = unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, source, std::ptr::null_mut()) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Sleeps until something is ready or the time is over (`None` = no limit); a signal ends it early with nothing.
+    /// Sleeps until a source is ready or the timeout ends (`None` = no limit); a signal ends it early with an empty
+    /// list.
     pub fn wait(&self, ready: &mut Vec<Ready>, timeout: Option<Duration>) -> io::Result<()> {
         const EVENTS_PER_CALL: usize = 64;
         ready.clear();
         let mut events = [std::mem::MaybeUninit::<Event>::uninit(); EVENTS_PER_CALL];
         let limit = timeout.map(|timeout| rustix::time::Timespec {
-            // Longer than the kernel's own bound would be refused.
+            // The kernel refuses a timeout above its own bound.
             tv_sec: timeout.as_secs().min(1 << 20) as i64,
             tv_nsec: timeout.subsec_nanos().into(),
         });
@@ -114,17 +115,17 @@ impl Epoll {
     }
 }
 
-/// Numbers of sources that are ready, as a bit each; they are below 64.
+/// The ready sources: one bit for each source number, which is below 64.
 pub type Tokens = u64;
 
 impl Epoll {
-    /// As [`Epoll::wait`], in a thread of the program that may be cancelled meanwhile.
+    /// As [`Epoll::wait`], in a program's thread that may be cancelled meanwhile.
     pub fn wait_cancellable(&self, shield: &Shield, timeout: Option<Duration>) -> Tokens {
         const EVENTS_PER_CALL: usize = 8;
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_PER_CALL];
         let (fd, room) = (self.0.as_raw_fd(), events.as_mut_ptr());
         let (no_mask, mask_bytes) = (std::ptr::null::<u64>(), size_of::<u64>());
-        // SAFETY: room for as many events as are asked for, no mask.
+        // SAFETY: there is room for as many events as requested, and no mask.
         let in_milliseconds = |limit: libc::c_int| unsafe {
             libc::syscall(libc::SYS_epoll_pwait, fd, room, EVENTS_PER_CALL, limit, no_mask, mask_bytes)
         };
@@ -134,7 +135,7 @@ impl Epoll {
                 let seconds = timeout.as_secs().min(1 << 20) as libc::time_t;
                 let limit = libc::timespec { tv_sec: seconds, tv_nsec: timeout.subsec_nanos().into() };
                 let limit = &raw const limit;
-                // SAFETY: as above, and a limit.
+                // SAFETY: as above, with a time limit.
                 let ready = shield.lift(|| unsafe {
                     libc::syscall(libc::SYS_epoll_pwait2, fd, room, EVENTS_PER_CALL, limit, no_mask, mask_bytes)
                 });
@@ -158,7 +159,7 @@ impl AsFd for Epoll {
     }
 }
 
-/// Which of the descriptors can be read now, without sleeping; all of them if the kernel does not say.
+/// Returns which of the descriptors are readable now, without sleeping; all of them if the kernel does not say.
 pub fn readable<const N: usize>(fds: [BorrowedFd<'_>; N]) -> [bool; N] {
     let mut fds = fds.map(|fd| rustix::event::PollFd::from_borrowed_fd(fd, rustix::event::PollFlags::IN));
     let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -166,7 +167,7 @@ pub fn readable<const N: usize>(fds: [BorrowedFd<'_>; N]) -> [bool; N] {
     fds.map(|fd| !is_known || !fd.revents().is_empty())
 }
 
-/// Waits until a descriptor can be read or hung up; false when the time is over. A signal does not end it.
+/// Waits until a descriptor is readable or hung up; returns false on timeout. A signal does not end the wait.
 pub fn wait_readable(fd: impl AsFd, timeout: Duration) -> io::Result<bool> {
     let deadline = std::time::Instant::now() + timeout;
     loop {

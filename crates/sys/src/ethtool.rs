@@ -1,4 +1,4 @@
-//! The one question we ask of ethtool: how fast an interface is.
+//! The only ethtool query in use: the link speed of an interface.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -9,7 +9,7 @@ const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const ETHTOOL_GSET: u32 = 1;
 const SPEED_UNKNOWN: u32 = u32::MAX;
 
-/// `struct ethtool_cmd`: the old form of the question, which every kernel and driver answers.
+/// `struct ethtool_cmd`: the legacy query, which every kernel and driver answers.
 #[repr(C)]
 #[derive(Default)]
 struct EthtoolCmd {
@@ -40,7 +40,7 @@ struct IfReq {
     rest: [u64; 2],
 }
 
-/// Speed in Mbit/s, if the driver knows one.
+/// Returns the speed in Mbit/s, if the driver knows it.
 pub fn link_speed_mbps(interface: &str) -> Option<u32> {
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok()?;
     speed_of(&socket, interface).ok().filter(|&speed| speed != 0 && speed != SPEED_UNKNOWN && speed != 0xffff)
@@ -49,7 +49,7 @@ pub fn link_speed_mbps(interface: &str) -> Option<u32> {
 fn speed_of(socket: &impl AsRawFd, interface: &str) -> io::Result<u32> {
     let mut command = EthtoolCmd { cmd: ETHTOOL_GSET, ..EthtoolCmd::default() };
     let mut request = IfReq { name: [0; libc::IFNAMSIZ], data: &raw mut command, rest: [0; 2] };
-    // One byte stays zero: the kernel wants a C string.
+    // The last byte stays zero: the kernel expects a C string.
     for (to, from) in request.name.iter_mut().take(libc::IFNAMSIZ - 1).zip(interface.bytes()) {
         *to = from;
     }

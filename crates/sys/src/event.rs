@@ -1,4 +1,4 @@
-//! eventfd and timerfd: things to wake a thread that sleeps in epoll or poll.
+//! eventfd and timerfd: ways to wake a thread that sleeps in epoll or poll.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -7,22 +7,22 @@ use std::time::Duration;
 use rustix::event::EventfdFlags;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
-/// A counter that is readable while it is not zero; never blocks.
+/// A counter that is readable while it is not zero; it never blocks.
 #[derive(Debug)]
 pub struct EventFd(OwnedFd);
 
 impl EventFd {
-    /// A new one at zero, close-on-exec.
+    /// Creates a counter at zero, close-on-exec.
     pub fn new() -> io::Result<EventFd> {
         Ok(EventFd(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    /// Adds one; a full counter stays full, which wakes just as well.
+    /// Adds one. A full counter stays full, which wakes just as well.
     pub fn signal(&self) {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Takes what was counted, 0 if nothing.
+    /// Reads and resets the counter; returns 0 if it was zero.
     pub fn take(&self) -> u64 {
         let mut value = [0; 8];
         match rustix::io::read(&self.0, &mut value) {
@@ -38,7 +38,7 @@ impl From<EventFd> for OwnedFd {
     }
 }
 
-/// One that another process made.
+/// Wraps an eventfd that another process created.
 impl From<OwnedFd> for EventFd {
     fn from(fd: OwnedFd) -> EventFd {
         EventFd(fd)
@@ -62,13 +62,13 @@ impl AsRawFd for EventFd {
 pub struct TimerFd(OwnedFd);
 
 impl TimerFd {
-    /// A new one, not armed, close-on-exec.
+    /// Creates a timer, not armed, close-on-exec.
     pub fn new() -> io::Result<TimerFd> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         Ok(TimerFd(rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags)?))
     }
 
-    /// Goes off once after this time; `None` disarms. Zero goes off at once.
+    /// Fires once after this time; `None` disarms. Zero fires immediately.
     pub fn arm(&self, after: Option<Duration>) -> io::Result<()> {
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
         let value = after.map_or(zero, |after| {
@@ -80,7 +80,7 @@ impl TimerFd {
         Ok(())
     }
 
-    /// Takes how often it went off.
+    /// Returns the number of expirations and resets it.
     pub fn take(&self) -> u64 {
         let mut value = [0; 8];
         match rustix::io::read(&self.0, &mut value) {

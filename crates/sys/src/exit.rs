@@ -1,12 +1,13 @@
-//! The end of the process, when it ends in good order.
+//! Orderly process exit.
 
 use std::io;
 use std::sync::OnceLock;
 
 static HANDLER: OnceLock<fn()> = OnceLock::new();
 
-/// Has `handler` called when the program returns from `main` or calls `exit`: other threads may still run and may hold
-/// any lock, so it must not wait for one without end. One handler for each process; a second call changes nothing.
+/// Registers `handler` to run when the program returns from `main` or calls `exit`. Other threads may still run and may
+/// hold any lock, so the handler must not wait for a lock without a bound. There is one handler for each process; a
+/// second call changes nothing.
 pub fn at_exit(handler: fn()) -> io::Result<()> {
     if HANDLER.set(handler).is_err() {
         return Ok(());

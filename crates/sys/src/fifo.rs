@@ -1,5 +1,5 @@
-//! Named pipes as signs: that somebody has one open for reading is noticed, and so is that nobody has any more. Nothing is
-//! ever written.
+//! Named pipes as presence signs: Weft learns when a process has one open for reading, and when the last such process
+//! closes it. No data is ever written.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -8,20 +8,20 @@ use std::path::Path;
 use rustix::fs::inotify;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
-/// Makes a named pipe with these permissions.
+/// Creates a named pipe with these permissions.
 pub fn make(path: &Path, mode: u32) -> io::Result<()> {
     let mode = Mode::from_raw_mode(mode);
     rustix::fs::mknodat(CWD, path, FileType::Fifo, mode, 0)?;
-    // Whatever the umask took away.
+    // Restores the bits that the umask cleared.
     Ok(rustix::fs::chmod(path, mode)?)
 }
 
-/// A hold on it that opens neither end.
+/// Opens the pipe with O_PATH, which opens neither end.
 pub fn hold(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())?)
 }
 
-/// What becomes readable when somebody opens one of these.
+/// Returns a descriptor that becomes readable when a process opens one of these pipes.
 pub fn watch_opens<'a>(pipes: impl Iterator<Item = &'a OwnedFd>) -> io::Result<OwnedFd> {
     let watch = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
     for pipe in pipes {
@@ -30,13 +30,13 @@ pub fn watch_opens<'a>(pipes: impl Iterator<Item = &'a OwnedFd>) -> io::Result<O
     Ok(watch)
 }
 
-/// Takes what [`watch_opens`] told.
+/// Consumes the events of [`watch_opens`].
 pub fn take(watch: impl AsFd) {
     let mut events = [0; 4096];
     while rustix::io::read(&watch, &mut events).is_ok_and(|length| length > 0) {}
 }
 
-/// The writing end, if somebody has the reading end open: it hangs up when nobody has any more.
+/// Opens the writing end, if a process has the reading end open; it hangs up when the last reader closes.
 pub fn writer(pipe: impl AsFd) -> io::Result<Option<OwnedFd>> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::open(path_of(pipe), flags, Mode::empty()) {

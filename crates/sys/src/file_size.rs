@@ -1,12 +1,12 @@
-//! The limit of a file's size (`ulimit -f`). A call that exceeds it raises SIGXFSZ, which kills a program that did not
-//! expect it: in calls of ours that signal is held back and taken away, and the call fails with EFBIG.
+//! The file size limit (`ulimit -f`). A call that exceeds it raises SIGXFSZ, which kills a program that does not expect
+//! it. In calls of ours that signal is blocked and discarded, and the call fails with EFBIG.
 
 use std::fs::File;
 use std::io::{self, Write};
 
 use rustix::process::{Resource, Rlimit};
 
-/// Runs a call that may exceed the limit. The kernel sends the signal to the calling thread alone.
+/// Runs a call that may exceed the limit. The kernel sends the signal only to the calling thread.
 fn without_signal<R>(call: impl FnOnce() -> R) -> R {
     let mut only: libc::sigset_t = empty_set();
     let mut before: libc::sigset_t = empty_set();
@@ -21,7 +21,8 @@ fn without_signal<R>(call: impl FnOnce() -> R) -> R {
     };
     let result = call();
     let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the set, the time and the mask that were there live; a signal that waited before the call stays.
+    // SAFETY: the set, the timeout and the previous mask are live; a signal that was pending before the call stays
+    // pending.
     unsafe {
         if !waited {
             while libc::sigtimedwait(&raw const only, std::ptr::null_mut(), &raw const now) == -1
@@ -34,19 +35,19 @@ fn without_signal<R>(call: impl FnOnce() -> R) -> R {
 }
 
 fn empty_set() -> libc::sigset_t {
-    // SAFETY: a set of signals is bits, and zeroes are one.
+    // SAFETY: a signal set is an array of bits, so all zeroes are a valid set.
     unsafe { std::mem::zeroed() }
 }
 
-/// Gives a file its length.
+/// Sets the length of a file.
 ///
 /// # Errors
-/// The limit is lower (EFBIG), and whatever else ftruncate(2) says.
+/// The limit is lower (EFBIG), and all errors of ftruncate(2).
 pub fn set_len(file: &File, len: u64) -> io::Result<()> {
     without_signal(|| file.set_len(len))
 }
 
-/// Writes all, or as much as fits: how much was written, and the error that ended it.
+/// Writes all bytes, or as many as fit; returns the number written and the error that ended the call.
 pub fn write(mut file: &File, bytes: &[u8]) -> (usize, Option<io::Error>) {
     without_signal(|| {
         let mut written = 0;
@@ -62,22 +63,22 @@ pub fn write(mut file: &File, bytes: &[u8]) -> (usize, Option<io::Error>) {
     })
 }
 
-/// Whether the limit lets a file become so large.
+/// Whether the limit allows a file of this length.
 pub fn allows(len: u64) -> bool {
     rustix::process::getrlimit(Resource::Fsize).current.is_none_or(|limit| limit >= len)
 }
 
-/// Lifts the limit as far as it goes, for a service that makes memory files.
+/// Raises the limit to the maximum, for a service that creates memory files.
 ///
 /// # Errors
-/// The kernel refuses even the limit that there is.
+/// The kernel refuses even the current limit.
 pub fn lift() -> io::Result<()> {
     let limit = rustix::process::getrlimit(Resource::Fsize);
     let lift_to = |maximum| rustix::process::setrlimit(Resource::Fsize, Rlimit { current: maximum, maximum });
     if lift_to(None).is_err() {
         lift_to(limit.maximum)?;
     }
-    // SAFETY: to ignore a signal runs no code of ours.
+    // SAFETY: ignoring a signal installs no handler of ours.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     Ok(())
 }
@@ -88,8 +89,8 @@ mod tests {
 
     #[test]
     fn a_file_beyond_the_limit_is_an_error_and_no_signal() {
-        // The limit is the process's: a child has its own.
-        // SAFETY: the child calls nothing that another thread might have locked, and leaves.
+        // The limit applies to the whole process, and a child has its own.
+        // SAFETY: the child takes no lock that another thread might hold, and exits.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let _ = rustix::process::setrlimit(Resource::Fsize, Rlimit { current: Some(4096), maximum: Some(4096) });
@@ -99,7 +100,7 @@ mod tests {
                 let (written, error) = write(&file, &[7; 8192]);
                 too_long && written == 4096 && error.is_some()
             });
-            // SAFETY: nothing is left to do.
+            // SAFETY: the child exits without running destructors or exit handlers, and needs none.
             unsafe { libc::_exit(if fails { 0 } else { 1 }) };
         }
         let mut status = 0;

@@ -1,5 +1,5 @@
-//! Memory files of another process of our own user, found through /proc: the kernel itself says whose they are, so that
-//! nobody in between needs to be believed.
+//! Memory files of another process of our own user, found through /proc. The kernel itself names the owner, so no
+//! intermediary needs to be trusted.
 
 use std::fs::File;
 use std::io;
@@ -8,25 +8,25 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::pidfd;
 
-/// Descriptors of a process that are looked at.
+/// Maximum number of descriptors of a process that are examined.
 const DESCRIPTORS_MAX: usize = 1 << 16;
 
-/// The number of a living process whose every user number is our effective one.
+/// Returns the PID of a live process whose user IDs all equal our effective one.
 fn number_of_our_user(process: impl AsFd) -> Option<i32> {
     let pid = pidfd::number(&process)?;
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     let own = crate::process::euid();
-    // The overflow number stands for strangers, too.
+    // The overflow UID also stands for unknown users.
     if !crate::process::euid_is_ours_alone() {
         return None;
     }
     let same = users.split_ascii_whitespace().all(|uid| uid.parse() == Ok(own));
-    // The number may have become another process's before it was looked up.
+    // The PID may have been reused before the lookup.
     (same && !pidfd::is_dead(&process)).then_some(pid)
 }
 
-/// The first memory file with this label that a process of our user has open and that `accept` takes.
+/// Returns the first memory file with this label that a process of our user has open and that `accept` takes.
 pub fn find_memory_file<R>(process: impl AsFd, label: &str, mut accept: impl FnMut(OwnedFd) -> Option<R>) -> Option<R> {
     let pid = number_of_our_user(&process)?;
     let name = format!("/memfd:{label} (deleted)");
@@ -38,10 +38,10 @@ pub fn find_memory_file<R>(process: impl AsFd, label: &str, mut accept: impl FnM
     (!pidfd::is_dead(process)).then_some(found)
 }
 
-/// Whether a process of our user has a memory file of ours mapped.
+/// Whether a process of our user maps one of our memory files.
 ///
 /// # Errors
-/// The file cannot be asked for its number.
+/// The file's metadata cannot be read.
 pub fn maps(process: impl AsFd, file: &File) -> io::Result<bool> {
     let inode = file.metadata()?.ino().to_string();
     let Some(pid) = number_of_our_user(&process) else { return Ok(false) };

@@ -1,26 +1,26 @@
-//! What a forked child must undo. A child that kept its copies of our descriptors would hold the parent's place in the
-//! socket group, and its connection to the daemon, open after the parent died; so they are remembered here and closed in
-//! the child. The list is a fixed array of atomics, because the child has only the thread that forked and any lock may
-//! be held for ever: nothing may be done there that a signal handler may not.
+//! Cleanup in a forked child. A child that kept its copies of our descriptors would hold the parent's place in the
+//! socket group, and its connection to the daemon, open after the parent died; so this module tracks them and closes
+//! them in the child. The list is a fixed array of atomics: the child has only the thread that forked, and any lock may
+//! be held for ever, so the child may only do what a signal handler may do.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Descriptors that are remembered at most.
+/// Maximum number of tracked descriptors.
 pub const TRACKED_MAX: usize = 512;
 
 static FDS: [AtomicI32; TRACKED_MAX] = [const { AtomicI32::new(-1) }; TRACKED_MAX];
 
-/// Have a descriptor closed in every child. If there is no room it is not: a child then keeps it until it executes a
-/// program.
+/// Tracks a descriptor, so that every child closes it. If the table is full, a child keeps the descriptor until it
+/// executes a program.
 pub fn track(fd: impl AsFd) {
     let fd = fd.as_fd().as_raw_fd();
     let _ = FDS.iter().find(|place| place.compare_exchange(-1, fd, Ordering::Relaxed, Ordering::Relaxed).is_ok());
 }
 
-/// Forget a descriptor, before it is closed.
+/// Stops tracking a descriptor, before its owner closes it.
 pub fn forget(fd: impl AsFd) {
     let fd = fd.as_fd().as_raw_fd();
     let _ = FDS.iter().find(|place| place.compare_exchange(fd, -1, Ordering::Relaxed, Ordering::Relaxed).is_ok());
@@ -28,9 +28,9 @@ pub fn forget(fd: impl AsFd) {
 
 static HANDLER: OnceLock<fn()> = OnceLock::new();
 
-/// In every child from now on, before fork returns there, the tracked descriptors are closed and `handler` is called.
-/// It may do no more than a signal handler may, and whoever owns a tracked descriptor must neither use nor drop it in
-/// the child any more. One handler for each process; a second call changes nothing.
+/// Closes the tracked descriptors and calls `handler` in every future child, before fork returns there. The handler may
+/// only do what a signal handler may do, and the owner of a tracked descriptor must neither use nor drop it in the
+/// child. There is one handler for each process; a second call changes nothing.
 pub fn at_fork_in_child(handler: fn()) -> io::Result<()> {
     if HANDLER.set(handler).is_err() {
         return Ok(());
@@ -47,7 +47,7 @@ unsafe extern "C" fn in_child() {
     for place in &FDS {
         let fd = place.swap(-1, Ordering::Relaxed);
         if fd >= 0 {
-            // SAFETY: whoever tracked it leaves it alone in a child, so it is ours to close.
+            // SAFETY: the owner of a tracked descriptor leaves it alone in a child, so closing it here is sound.
             unsafe { libc::close(fd) };
         }
     }

@@ -1,14 +1,14 @@
-//! Leases on files (fcntl(2), F_SETLEASE): whoever opens a leased file waits until its holder has put in order what is to
-//! be read, which the holder learns by a signal. A file that nobody opens costs nobody anything.
+//! Leases on files (fcntl(2), F_SETLEASE). A process that opens a leased file waits until the lease holder, notified by
+//! a signal, has prepared its content. A file that no process opens costs nothing.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// What becomes readable when somebody waits for a leased file of this process. The signal that the kernel sends is
-/// blocked for it in the calling thread, which is to be the only one.
+/// Returns a descriptor that becomes readable when a process waits for a leased file of this process. It blocks the
+/// kernel's lease signal in the calling thread, which must be the only thread.
 ///
 /// # Errors
-/// There is no descriptor left.
+/// No descriptor is left.
 pub fn waiting() -> io::Result<OwnedFd> {
     // SAFETY: the set is initialised by sigemptyset before it is read; blocking a signal touches no memory of ours.
     unsafe {
@@ -27,24 +27,24 @@ pub fn waiting() -> io::Result<OwnedFd> {
     }
 }
 
-/// Take what [`waiting`] told.
+/// Consumes the events of [`waiting`].
 pub fn take(waiting: impl AsFd) {
     let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
     while rustix::io::read(&waiting, &mut info).is_ok_and(|len| len > 0) {}
 }
 
-/// Lease a file that this process alone has open, and owns. `WouldBlock`: somebody else has it open.
+/// Leases a file that this process owns and that no other process has open. `WouldBlock`: another process has it open.
 ///
 /// # Errors
-/// As above; the file system knows no leases, or the machine forbids them.
+/// As above; the file system does not support leases, or the system forbids them.
 pub fn lease(file: impl AsFd) -> io::Result<()> {
     set(file, libc::F_WRLCK)
 }
 
-/// End the lease: who waits goes on.
+/// Ends the lease: waiting opens proceed.
 ///
 /// # Errors
-/// There is none.
+/// There is no lease.
 pub fn release(file: impl AsFd) -> io::Result<()> {
     set(file, libc::F_UNLCK)
 }

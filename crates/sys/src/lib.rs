@@ -1,5 +1,6 @@
-//! Every system call that Weft makes itself, in small safe wrappers: what the rest of the project asks of Linux can be
-//! read here in one place, and so can its unsafe code. Nothing here keeps state, starts threads or handles signals.
+//! Every system call that Weft makes itself, in small safe wrappers. All of the project's dependencies on Linux can be
+//! read here in one place, and so can its unsafe code. This crate keeps no state, starts no threads and handles no
+//! signals.
 
 pub mod batch;
 pub mod bell;

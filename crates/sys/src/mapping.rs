@@ -1,4 +1,4 @@
-//! What memory of this process is mapped, and memory that stands for nothing.
+//! The mapped memory of this process: checks that ranges are mapped, persistence, and release of unused pages.
 
 use std::io;
 use std::sync::OnceLock;
@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use rustix::io::Errno;
 use rustix::mm::Advice;
 
-/// Lengths up to this are made present when they are checked, as registration with an adapter pins them: no page fault
-/// then lies on a packet's way. Longer ones are checked at their ends and for holes only.
+/// Ranges up to this length are made present when they are checked, as registration with a hardware adapter pins them:
+/// no page fault then delays a packet. Longer ranges are checked only at their ends and for holes.
 pub const POPULATE_BYTES_MAX: u64 = 4 << 30;
 
 fn page_size() -> u64 {
@@ -15,7 +15,7 @@ fn page_size() -> u64 {
     *SIZE.get_or_init(|| rustix::param::page_size() as u64)
 }
 
-/// Checks that every page of the range is mapped and can be read, or written if `write`; `InvalidInput` if not.
+/// Checks that every page of the range is mapped and readable, or writable if `write`; `InvalidInput` if not.
 pub fn check(addr: u64, len: u64, write: bool) -> io::Result<()> {
     let page = page_size();
     let fault = || io::Error::from(io::ErrorKind::InvalidInput);
@@ -26,7 +26,7 @@ pub fn check(addr: u64, len: u64, write: bool) -> io::Result<()> {
     }
     if end - start <= POPULATE_BYTES_MAX {
         return populate(start, end - start, write).or_else(|error| match error.raw_os_error() {
-            // Mapped, and touching it would raise SIGBUS: a file that ends before its mapping, broken memory.
+            // Mapped, but an access would raise SIGBUS: a file that ends before its mapping, or broken memory.
             Some(libc::EFAULT | libc::EHWPOISON) => Err(fault()),
             _ => by_table(start, end, write),
         });
@@ -38,8 +38,8 @@ fn populate(start: u64, len: u64, write: bool) -> io::Result<()> {
     let advice = if write { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
     let pages = std::ptr::with_exposed_provenance_mut(start as usize);
     loop {
-        // SAFETY: populating makes pages present as touching them would and changes no byte; a range that is not
-        // mapped is refused.
+        // SAFETY: populating makes pages present as an access would, and changes no byte; the kernel refuses a range
+        // that is not mapped.
         match unsafe { rustix::mm::madvise(pages, len as usize, advice) } {
             Err(Errno::INTR) => {}
             result => return Ok(result?),
@@ -47,7 +47,7 @@ fn populate(start: u64, len: u64, write: bool) -> io::Result<()> {
     }
 }
 
-/// By the kernel's list of mappings: for kernels before 5.14, memory of devices, and very long ranges.
+/// Checks the kernel's list of mappings: for kernels before 5.14, device memory, and very long ranges.
 fn by_table(start: u64, end: u64, write: bool) -> io::Result<()> {
     let table = std::fs::read_to_string("/proc/self/maps")?;
     if covered(&table, start, end, write) { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
@@ -72,7 +72,8 @@ fn covered(table: &str, start: u64, end: u64, write: bool) -> bool {
     false
 }
 
-/// Whether [`sync`] makes the whole range outlast the power: shared mappings of files, none of which is in memory alone.
+/// Whether [`sync`] makes the whole range survive a power failure: all of it is shared mappings of files that are not
+/// in memory only.
 pub fn persists(addr: u64, len: u64) -> bool {
     let Ok(table) = std::fs::read_to_string("/proc/self/maps") else { return false };
     let Some(end) = addr.checked_add(len.max(1)) else { return false };
@@ -86,7 +87,7 @@ pub fn persists(addr: u64, len: u64) -> bool {
     true
 }
 
-/// Whether a mapped file is on a file system that stores it, or a device of persistent memory.
+/// Whether a mapped file is on a file system with permanent storage, or is a persistent memory device.
 fn is_stored(name: &str) -> bool {
     /// Magic numbers of tmpfs (which /dev/shm and /dev are, too), ramfs and hugetlbfs.
     const IN_MEMORY: [i64; 3] = [0x0102_1994, 0x8584_58f6, 0x9584_58f6];
@@ -94,42 +95,42 @@ fn is_stored(name: &str) -> bool {
     name.starts_with("/dev/dax") || (name.starts_with('/') && !in_memory(name))
 }
 
-/// Writes the range back to the file that is mapped there, if one is; returns when that is done.
+/// Writes the range back to the file mapped there, if any; returns when the write is complete.
 pub fn sync(addr: u64, len: u64) {
     let page = page_size();
     let start = addr & !(page - 1);
     let len = addr.saturating_add(len) - start;
-    // SAFETY: msync changes no byte of memory; a range that is not mapped is refused, which changes nothing for us.
+    // SAFETY: msync changes no byte of memory; the kernel refuses a range that is not mapped, which is harmless here.
     unsafe { libc::msync(std::ptr::with_exposed_provenance_mut(start as usize), len as usize, libc::MS_SYNC) };
 }
 
-/// The file that the code at this address was loaded from.
+/// Returns the file that the code at this address was loaded from.
 pub fn file_of_code(code: usize) -> Option<std::path::PathBuf> {
     let table = std::fs::read_to_string("/proc/self/maps").ok()?;
     let mapping = Mapping::of(&table, code as u64)?;
     mapping.name.starts_with('/').then(|| mapping.name.into())
 }
 
-/// Gives back the pages of code and constants of the program and of its libraries. Those that are used again come back from
-/// the kernel's copy of the file, sixteen at a time; what only the start needed stays away. How many bytes were in memory.
+/// Releases the code and constant pages of the program and its libraries. Pages in use come back from the page cache,
+/// sixteen at a time; pages that only startup needed stay out. Returns the number of bytes that were in memory.
 ///
 /// # Errors
-/// The kernel does not tell what is mapped, or refuses; nothing is lost then.
+/// The kernel does not report the mappings, or refuses; nothing is lost then.
 pub fn release_code() -> io::Result<u64> {
     let table = std::fs::read_to_string("/proc/self/smaps")?;
     let mut bytes = 0;
     for (Mapping { start, end, .. }, rss) in unchanged(&table) {
         let pages = std::ptr::with_exposed_provenance_mut(start as usize);
-        // SAFETY: nobody can write to these pages and nobody did, so what comes back from the file is what is there now. A
-        // running thread faults its pages in again.
+        // SAFETY: the pages are not writable and hold no private copies, so the file has the same content. A running
+        // thread faults its pages in again.
         unsafe { rustix::mm::madvise(pages, (end - start) as usize, Advice::LinuxDontNeed) }?;
         bytes += rss;
     }
     Ok(bytes)
 }
 
-/// Mappings of a table with figures that are as their files are, and that nobody may write to: with the bytes of each that
-/// are in memory. One with a page of its own, to which a loader or a debugger wrote before it was locked, is not.
+/// Returns the unmodified, read-only file mappings of an smaps table, each with its bytes in memory. A mapping with a
+/// private page, written by a loader or a debugger before the mapping became read-only, is left out.
 fn unchanged(table: &str) -> Vec<(Mapping<'_>, u64)> {
     let mut found = Vec::new();
     let (mut mapping, mut rss) = (None, 0);
@@ -152,13 +153,13 @@ fn unchanged(table: &str) -> Vec<(Mapping<'_>, u64)> {
 pub(crate) struct Mapping<'a> {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Such as `r-xp`.
+    /// Access rights such as `r-xp`.
     pub(crate) rights: &'a str,
     pub(crate) offset: u64,
-    /// Major and minor number.
+    /// Major and minor device number.
     pub(crate) device: (u64, u64),
     pub(crate) inode: u64,
-    /// The file's path, or a name in brackets, or empty.
+    /// The file's path, a name in brackets, or empty.
     pub(crate) name: &'a str,
 }
 
@@ -181,7 +182,7 @@ impl<'a> Mapping<'a> {
         })
     }
 
-    /// The one of a table that an address lies in.
+    /// Returns the mapping of a table that contains an address.
     fn of(table: &'a str, addr: u64) -> Option<Mapping<'a>> {
         table.lines().filter_map(Mapping::parse).find(|mapping| mapping.holds(addr))
     }
@@ -206,7 +207,7 @@ mod tests {
         assert!(check(u64::MAX - 10, 5, false).is_err());
         assert!(check(u64::MAX - 10, 50, false).is_err());
         assert!(check(addr, 1 << 46, false).is_err(), "runs off the end of memory");
-        // Code can be read and not written.
+        // Code is readable and not writable.
         let code = mapped_memory_passes_and_holes_do_not as *const () as u64;
         assert!(check(code, 16, false).is_ok());
         assert!(check(code, 16, true).is_err());
@@ -216,7 +217,7 @@ mod tests {
     fn a_mapping_longer_than_its_file_is_not_there() {
         let file = crate::memory::anonymous_file("short").unwrap();
         file.set_len(4096).unwrap();
-        // SAFETY: a new mapping at an address of the kernel's choice, which nobody touches.
+        // SAFETY: a new mapping at an address of the kernel's choice, which no code accesses.
         let addr = unsafe {
             let rights = libc::PROT_READ | libc::PROT_WRITE;
             libc::mmap(std::ptr::null_mut(), 1 << 20, rights, libc::MAP_SHARED, file.as_raw_fd(), 0)
@@ -231,12 +232,12 @@ mod tests {
     #[test]
     fn shared_mappings_of_stored_files_persist_and_nothing_else_does() {
         let map = |file: &std::fs::File, flags: libc::c_int| {
-            // SAFETY: a new mapping at an address of the kernel's choice, which nobody touches.
+            // SAFETY: a new mapping at an address of the kernel's choice, which no code accesses.
             let addr = unsafe { libc::mmap(std::ptr::null_mut(), 8192, libc::PROT_READ, flags, file.as_raw_fd(), 0) };
             assert_ne!(addr, libc::MAP_FAILED);
             addr.expose_provenance() as u64
         };
-        // The program itself is a file that is stored somewhere.
+        // The test program itself is a file on permanent storage.
         let stored = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
         let memory = crate::memory::anonymous_file("not stored").unwrap();
         memory.set_len(8192).unwrap();
@@ -258,7 +259,7 @@ mod tests {
         assert!(!covered(table, 0x6000, 0x7000, false));
     }
 
-    /// The bytes of the mapping at an address, and how many of them are in memory for us.
+    /// Returns the size of the mapping at an address, and how many of its bytes are resident.
     fn in_memory(addr: u64) -> (u64, u64) {
         let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut lines = smaps.lines().skip_while(|line| !Mapping::parse(line).is_some_and(|m| m.holds(addr)));
@@ -279,12 +280,12 @@ mod tests {
         assert!(left < all, "what ran since is back, no more");
     }
 
-    /// Pages that a loader relocated, or a debugger set a breakpoint in, are not what the file has.
+    /// Pages that a loader relocated, or in which a debugger set a breakpoint, differ from the file.
     #[test]
     fn what_was_written_before_it_was_locked_stays() {
         let file = crate::memory::anonymous_file("written").unwrap();
         file.set_len(8192).unwrap();
-        // SAFETY: a new mapping at an address of the kernel's choice, of which the first byte is written.
+        // SAFETY: a new mapping at an address of the kernel's choice; only its first byte is written.
         let addr = unsafe {
             let rights = libc::PROT_READ | libc::PROT_WRITE;
             let addr = libc::mmap(std::ptr::null_mut(), 8192, rights, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
@@ -294,7 +295,7 @@ mod tests {
             addr.cast::<u8>()
         };
         release_code().unwrap();
-        // SAFETY: it is mapped, and nobody else knows of it.
+        // SAFETY: the address is mapped, and only this test uses it.
         assert_eq!(unsafe { addr.read_volatile() }, 7);
     }
 

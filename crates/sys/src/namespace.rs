@@ -1,7 +1,7 @@
-//! Private mount namespaces: what `weft run` needs to show one program other libraries and devices than the rest
-//! of the machine sees.
+//! Private mount namespaces, with which `weft run` shows one program other libraries and devices than the rest of the
+//! machine sees.
 //!
-//! Works for root, and for an ordinary user through a user namespace in which the user keeps its own number.
+//! This works for root, and for an ordinary user through a user namespace that maps the user to its own UID.
 
 use std::ffi::CString;
 use std::fs;
@@ -14,19 +14,19 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::thread::UnshareFlags;
 
-/// How [`enter_mount_namespace`] got there.
+/// The way in which [`enter_mount_namespace`] succeeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entered {
-    /// With the privilege that the process had.
+    /// With the privilege that the process already had.
     Privileged,
-    /// Through a user namespace of its own. Privileges end at the next exec, unless the user is number 0.
+    /// Through a user namespace of its own. Privileges end at the next exec, unless the user is root.
     UserNamespace,
 }
 
-/// Gives the calling process a mount namespace of its own, whose mounts nobody else sees. Mounts that the machine
-/// makes later still arrive in it.
+/// Gives the calling process its own mount namespace, whose mounts no other process sees. Later mounts of the machine
+/// still propagate into it.
 ///
-/// The process must have one thread only. `EPERM` means that neither way is allowed here.
+/// The process must be single-threaded. `EPERM` means that neither way is allowed here.
 pub fn enter_mount_namespace() -> io::Result<Entered> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let entered = match unshare(UnshareFlags::NEWNS) {
@@ -49,17 +49,17 @@ fn stop_propagation() -> io::Result<()> {
 
 fn enter_user_namespace(uid: u32, gid: u32) -> io::Result<()> {
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
-    // The kernel lets an ordinary user map its group only after it gave up setgroups.
+    // The kernel lets an ordinary user map its group only after the process has denied setgroups.
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
     stop_propagation()
 }
 
-/// Tries `attempt` in a child process. Some systems (AppArmor's restriction of user namespaces) let a process into a
-/// user namespace and forbid the rest; a process that is in cannot get out again, and would have lost its user.
+/// Tries `attempt` in a child process. Some systems (AppArmor's restriction of user namespaces) let a process enter a
+/// user namespace but forbid the rest; the process could not leave the namespace again, and would have lost its user.
 fn try_in_child(attempt: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    // SAFETY: the process has one thread (see enter_mount_namespace), so the child may do anything.
+    // SAFETY: the process has one thread (see enter_mount_namespace), so the child may run any code.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
@@ -67,12 +67,12 @@ fn try_in_child(attempt: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
                 Ok(()) => 0,
                 Err(e) => e.raw_os_error().unwrap_or(libc::EPERM),
             };
-            // SAFETY: ends the child at once, without the parent's exit handlers.
+            // SAFETY: ends the child immediately, without the parent's exit handlers.
             unsafe { libc::_exit(errno) }
         }
         child => {
             let mut status = 0;
-            // SAFETY: waits for the child just made; the status is ours to fill.
+            // SAFETY: waits for the child created above; `status` is ours to write.
             while unsafe { libc::waitpid(child, &mut status, 0) } == -1 {
                 let error = io::Error::last_os_error();
                 if error.kind() != io::ErrorKind::Interrupted {
@@ -93,22 +93,22 @@ fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
     unsafe { rustix::thread::unshare_unsafe(flags) }
 }
 
-/// Holds `path` open without opening it, so that it stays reachable as [`held_path`] once something is mounted over it.
+/// Opens `path` with O_PATH, so that it stays reachable as [`held_path`] once another mount covers it.
 pub fn hold(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// The path under which a held file can be named in another system call.
+/// Returns the path that names a held file in another system call.
 pub fn held_path(held: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()))
 }
 
-/// Makes `target` show what `source` is: a file over a file, or a directory over a directory.
+/// Bind-mounts `source` at `target`: a file over a file, or a directory over a directory.
 pub fn bind(source: &Path, target: &Path) -> io::Result<()> {
     Ok(rustix::mount::mount_bind(source, target)?)
 }
 
-/// As [`bind`] for directories, with everything that is mounted below `source`.
+/// As [`bind`] for directories, with all mounts below `source`.
 pub fn bind_tree(source: &Path, target: &Path) -> io::Result<()> {
     Ok(rustix::mount::mount_bind_recursive(source, target)?)
 }
@@ -119,7 +119,7 @@ pub fn mount_tmpfs(target: &Path, size: usize) -> io::Result<()> {
     Ok(rustix::mount::mount("weft", target, "tmpfs", MountFlags::NOSUID, Some(options.as_c_str()))?)
 }
 
-/// Mounts, at `target`, the read-only union of `upper` and `lower`: what is in `upper` hides what is in `lower`.
+/// Mounts, at `target`, the read-only union of `upper` and `lower`; files in `upper` hide those in `lower`.
 pub fn mount_overlay(upper: &Path, lower: &Path, target: &Path) -> io::Result<()> {
     let mut options = b"lowerdir=".to_vec();
     push_escaped(&mut options, upper);
@@ -129,7 +129,8 @@ pub fn mount_overlay(upper: &Path, lower: &Path, target: &Path) -> io::Result<()
     Ok(rustix::mount::mount("weft", target, "overlay", MountFlags::RDONLY, Some(options.as_c_str()))?)
 }
 
-/// Overlayfs separates its options by commas and its layers by colons; both may occur in a path.
+/// Appends a path with escapes: overlayfs separates its options by commas and its layers by colons, and a path may
+/// contain both.
 fn push_escaped(options: &mut Vec<u8>, path: &Path) {
     for &byte in path.as_os_str().as_bytes() {
         if matches!(byte, b',' | b':' | b'\\') {
@@ -139,12 +140,12 @@ fn push_escaped(options: &mut Vec<u8>, path: &Path) {
     }
 }
 
-/// Takes the mount at `target` out of sight; what is bound from it elsewhere stays.
+/// Detaches the mount at `target`; bind mounts from it elsewhere stay.
 pub fn detach(target: &Path) -> io::Result<()> {
     Ok(rustix::mount::unmount(target, UnmountFlags::DETACH)?)
 }
 
-/// A process that sees the same mounts as this one, but is not this one; `None` if there is none that can be told.
+/// Returns another process with the same mounts as this one; `None` if none can be found.
 pub fn another_process() -> Option<OwnedFd> {
     let own = std::fs::read_link("/proc/self/ns/mnt").ok()?;
     let numbers = std::fs::read_dir("/proc").ok()?.flatten();

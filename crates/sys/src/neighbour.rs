@@ -1,4 +1,5 @@
-//! Who has an address on a link: the kernel's neighbour table, asked for one entry by rtnetlink(7). Any user may ask.
+//! Hardware addresses of neighbours on a link: queries for one entry of the kernel's neighbour table by rtnetlink(7).
+//! Any user may make them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -13,18 +14,18 @@ const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
 /// NUD_REACHABLE, STALE, DELAY, PROBE, NOARP, PERMANENT: the hardware address is good.
 const NUD_VALID: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
-/// nlmsghdr and ndmsg.
+/// Length of nlmsghdr and ndmsg.
 const HEADER_BYTES: usize = 16;
 const NDMSG_BYTES: usize = 12;
-/// UDP's port for what nobody wants.
+/// UDP's discard port.
 const DISCARD: u16 = 9;
 
-/// Whether an address is one of this host's.
+/// Whether an address belongs to this host.
 pub fn is_local(ip: IpAddr, ifindex: u32) -> bool {
     UdpSocket::bind(scoped(ip, 0, ifindex)).is_ok()
 }
 
-/// Makes the kernel look for a neighbour: a datagram that nobody wants is sent to it.
+/// Makes the kernel resolve a neighbour by sending it a datagram to the discard port.
 pub fn look_for(ip: IpAddr, ifindex: u32) {
     let any: SocketAddr = if ip.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
     if let Ok(socket) = UdpSocket::bind(any) {
@@ -43,10 +44,10 @@ fn scoped(ip: IpAddr, port: u16, ifindex: u32) -> SocketAddr {
     }
 }
 
-/// The hardware address of a neighbour on an interface, if the kernel knows it.
+/// Returns the hardware address of a neighbour on an interface, if the kernel knows it.
 ///
 /// # Errors
-/// The kernel cannot be asked.
+/// The query cannot be sent.
 pub fn hardware_address(ip: IpAddr, ifindex: u32) -> io::Result<Option<[u8; 6]>> {
     let socket = RouteSocket::open(0)?;
     socket.send(&request(ip, ifindex))?;
@@ -83,7 +84,7 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 fn answer(message: &[u8]) -> Option<[u8; 6]> {
     match u16_at(message, 4)? {
         RTM_NEWNEIGH => {}
-        // ENOENT: nobody looked for it yet.
+        // ENOENT: the kernel has no entry yet.
         NLMSG_ERROR => return None,
         _ => return None,
     }

@@ -10,9 +10,9 @@ use rustix::net::{RecvFlags, SendFlags};
 pub struct RouteSocket(OwnedFd);
 
 impl RouteSocket {
-    /// Opens one that hears the multicast groups (a mask of RTMGRP_*); it does not block.
+    /// Opens a non-blocking socket that joins the multicast groups (a mask of RTMGRP_*).
     pub fn open(groups: u32) -> io::Result<RouteSocket> {
-        // SAFETY: no memory is involved.
+        // SAFETY: the call passes no pointers.
         let raw = unsafe {
             libc::socket(
                 libc::AF_NETLINK,
@@ -23,7 +23,7 @@ impl RouteSocket {
         if raw < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel just made this descriptor for us.
+        // SAFETY: the kernel just returned this descriptor to us, so we own it.
         let fd = unsafe { OwnedFd::from_raw_fd(raw) };
         // SAFETY: an all-zero `sockaddr_nl` is a valid value.
         let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
@@ -45,8 +45,8 @@ impl RouteSocket {
         Ok(())
     }
 
-    /// Takes what waits: the length, or `WouldBlock`; `ENOBUFS` says that notifications were lost. Only the kernel can
-    /// send to a socket of an unprivileged process, so the sender is not asked.
+    /// Receives a waiting message and returns its length; `WouldBlock` if there is none, `ENOBUFS` if notifications
+    /// were lost. Only the kernel can send to a socket of an unprivileged process, so the sender is not checked.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match rustix::net::recv(&self.0, &mut *buffer, RecvFlags::DONTWAIT) {

@@ -1,9 +1,9 @@
-//! Nodes that stand for adapters in a view of /dev: each an inode of its own, so that nobody who changes one changes the
-//! machine's.
+//! Device nodes that stand for adapters in a view of /dev. Each is an inode of its own, so that changes to it do not
+//! affect the machine's node.
 //!
-//! Root makes a character device that reads and writes as /dev/null. In a user namespace nobody may make one; there the
-//! `ptmx` of a new instance of devpts is the one character device that an ordinary user owns. Where even that cannot be
-//! mounted, an empty file takes its place.
+//! Root creates a character device that reads and writes like /dev/null. In a user namespace no user may create one;
+//! there the `ptmx` of a new devpts instance is the one character device that an ordinary user owns. Where even that
+//! cannot be mounted, an empty file takes its place.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use rustix::mount::{MountFlags, UnmountFlags};
 /// Device number of /dev/null.
 const NULL: (u32, u32) = (1, 3);
 
-/// The attribute with the label of a node. Only root of the machine can set one of this kind.
+/// The extended attribute with a node's label. Only real root can set one of this namespace.
 const LABEL: &str = "trusted.weft";
 const LABEL_BYTES_MAX: usize = 256;
 
@@ -31,7 +31,7 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Whether a user in these groups may read and write.
+    /// Whether a user with these groups may read and write.
     pub fn allow(&self, uid: u32, groups: &[u32]) -> bool {
         let shift = if uid == self.uid {
             6
@@ -44,10 +44,10 @@ impl Rights {
     }
 }
 
-/// Makes a node with these permissions, and labels it if we may.
+/// Creates a node with these permissions, and labels it if this process may.
 ///
 /// # Errors
-/// Nothing can be made there at all.
+/// No kind of node can be created there.
 pub fn make(path: &Path, mode: u32, label: &str) -> io::Result<()> {
     let permissions = Mode::from_raw_mode(mode);
     let device = rustix::fs::makedev(NULL.0, NULL.1);
@@ -55,7 +55,7 @@ pub fn make(path: &Path, mode: u32, label: &str) -> io::Result<()> {
         return make_by_devpts(path, mode).or_else(|_| fs::write(path, "").and_then(|()| set_mode(path, mode)));
     }
     if !label.is_empty() {
-        // Without it the node is what it is, and nothing is granted by it.
+        // An unlabelled node still works as a node, but grants nothing.
         let _ = rustix::fs::setxattr(path, LABEL, label.as_bytes(), XattrFlags::empty());
     }
     set_mode(path, mode)
@@ -82,7 +82,8 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     Ok(rustix::fs::chmod(path, Mode::from_raw_mode(mode))?)
 }
 
-/// The rights over the node at a path, if it is a character device that root labelled so; `None` for everything else.
+/// Returns the rights of the node at a path, if it is a character device that root labelled with `label`; `None` for
+/// everything else.
 pub fn rights_if_labelled(path: &Path, label: &str) -> Option<Rights> {
     let mut found = [0; LABEL_BYTES_MAX];
     let length = rustix::fs::lgetxattr(path, LABEL, &mut found).ok()?;

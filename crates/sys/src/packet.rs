@@ -1,5 +1,5 @@
 //! Ethernet frames of one type: a packet(7) socket over all interfaces of the network namespace, for RoCE v1. It needs
-//! CAP_NET_RAW. The kernel writes and strips the Ethernet header; frames are what follows it.
+//! CAP_NET_RAW. The kernel writes and strips the Ethernet header; a frame is the bytes after it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -7,24 +7,24 @@ use std::sync::OnceLock;
 
 use crate::sockopt;
 
-/// Whether this process may open packet sockets; it is asked once.
+/// Whether this process may open packet sockets; checked once.
 pub fn are_allowed() -> bool {
     static ALLOWED: OnceLock<bool> = OnceLock::new();
     *ALLOWED.get_or_init(|| unbound().is_ok())
 }
 
-/// A socket that hears nothing: without a protocol until it is bound.
+/// Creates a socket that receives nothing: it has no protocol until it is bound.
 fn unbound() -> io::Result<OwnedFd> {
-    // SAFETY: no memory is involved.
+    // SAFETY: the call passes no pointers.
     let raw = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0) };
     if raw < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel just made this descriptor for us.
+    // SAFETY: the kernel just returned this descriptor to us, so we own it.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
-/// Where a frame came from, or goes to.
+/// Source or destination of a frame on the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkAddress {
     /// Interface.
@@ -33,7 +33,7 @@ pub struct LinkAddress {
     pub mac: [u8; 6],
 }
 
-/// The socket.
+/// A packet socket that receives the frames of one slot.
 #[derive(Debug)]
 pub struct PacketSocket {
     fd: OwnedFd,
@@ -41,8 +41,8 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// One that takes frames of `ethertype` which carry a BTH, after `offset` bytes, to a queue pair of `slot` or to a
-    /// group. Nothing comes before the rule is in force.
+    /// Opens a socket for frames of `ethertype` that carry a BTH, after `offset` bytes, to a queue pair of `slot` or to
+    /// a group. The filter is in force before the first frame can arrive.
     ///
     /// # Errors
     /// The process lacks CAP_NET_RAW (EPERM).
@@ -86,7 +86,7 @@ impl PacketSocket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Takes a frame that waits: its length, and where it came from.
+    /// Receives a waiting frame: returns its length and its source.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, LinkAddress)>> {
         // SAFETY: an all-zero `sockaddr_ll` is a valid value.
         let mut name: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -111,7 +111,7 @@ impl PacketSocket {
         Ok(Some((got as usize, LinkAddress { ifindex: name.sll_ifindex as u32, mac })))
     }
 
-    /// Lets frames to a group's hardware address through an interface, or no longer.
+    /// Joins or leaves a group's hardware address on an interface.
     pub fn membership(&self, join: bool, group: &LinkAddress) -> io::Result<()> {
         // SAFETY: an all-zero `packet_mreq` is a valid value.
         let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };
@@ -124,7 +124,7 @@ impl PacketSocket {
     }
 }
 
-/// Frames wait here while nobody polls.
+/// Receive buffer for frames that arrive between polls.
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
 impl AsFd for PacketSocket {

@@ -1,4 +1,4 @@
-//! Processes by descriptor: unlike a number it never comes to mean another one.
+//! Process descriptors: unlike a PID, one never comes to mean another process.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags};
 
-/// A descriptor of a process.
+/// Opens a descriptor of a process.
 ///
 /// # Errors
-/// There is none of that number; the kernel is older than 5.3.
+/// No process has this PID; the kernel is older than 5.3.
 pub fn open(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::pidfd_open(pid, PidfdFlags::empty())?)
@@ -22,7 +22,7 @@ pub fn is_dead(process: impl AsFd) -> bool {
     poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// Number of the process as this process's namespace has it; `None` if it has none there, or is dead.
+/// Returns the PID in this process's PID namespace; `None` if the process has none there, or is dead.
 pub fn number(process: impl AsFd) -> Option<i32> {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_fd().as_raw_fd())).ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("Pid:"))?;

@@ -1,19 +1,19 @@
-//! Facts about this process and its namespaces, and its limits.
+//! Properties of this process, its namespaces and its limits.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit};
 
-/// The user number that stands for every user who has none in this user namespace.
+/// The UID that stands for every user without a mapping in this user namespace.
 pub const OVERFLOW_UID: u32 = 65534;
 
-/// Effective user.
+/// Returns the effective UID.
 pub fn euid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether our own user number names us alone. It does not when it is the overflow number in a user namespace that maps
-/// it to nobody: then every stranger has the same number.
+/// Whether our effective UID belongs to us alone. It does not if it is the overflow UID in a user namespace that maps
+/// no user to it: all unmapped users then share it.
 pub fn euid_is_ours_alone() -> bool {
     euid() != OVERFLOW_UID || std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| maps_overflow_uid(&map))
 }
@@ -27,8 +27,8 @@ fn maps_overflow_uid(map: &str) -> bool {
     })
 }
 
-/// Whether every user of the machine has a number of his own in our user namespace. If not, [`OVERFLOW_UID`] may be
-/// anybody, root included.
+/// Whether every user of the machine has a distinct UID in our user namespace. If not, [`OVERFLOW_UID`] may be any
+/// user, including root.
 pub fn tells_users_apart() -> bool {
     std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| maps_everybody(&map))
 }
@@ -37,29 +37,29 @@ fn maps_everybody(map: &str) -> bool {
     map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// When a process was started, in ticks of the kernel's clock since boot: with its number, the name of one process.
+/// Returns the start time of a process, in clock ticks since boot. Together with the PID it identifies one process.
 pub fn start_time(pid: u32) -> Option<u64> {
     start_time_in(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 fn start_time_in(stat: &str) -> Option<u64> {
-    // The program's name, in parentheses, may hold anything; the 22nd column is the 20th behind it.
+    // The program's name, in parentheses, may contain any byte; field 22 is the 20th after it.
     let (_, behind) = stat.rsplit_once(')')?;
     behind.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
 /// Whether executing this program gave it rights that its caller lacks (set-user-ID, file capabilities): then the
-/// environment is not to be trusted.
+/// environment must not be trusted.
 pub fn gained_privilege() -> bool {
-    // SAFETY: reads the auxiliary vector; no memory is involved.
+    // SAFETY: getauxval reads the auxiliary vector; the call passes no pointers.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Descriptors that a service wants to be allowed.
+/// Number of descriptors that a service wants to open.
 const DESCRIPTORS_WANTED: u64 = 1 << 16;
 
-/// Lifts the soft limit of open descriptors to the hard one, and where we may, the hard one to what a service needs;
-/// returns it.
+/// Raises the soft limit of open descriptors to the hard limit, and, if permitted, the hard limit to a service's needs;
+/// returns the new limit.
 pub fn raise_descriptor_limit() -> io::Result<u64> {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let raise_to =
@@ -74,11 +74,12 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
     Ok(limit.maximum.unwrap_or(u64::MAX))
 }
 
-/// Something that tells this network namespace of this boot from others: stays the same while the namespace lives.
+/// Returns a value that identifies this network namespace within this boot: it stays the same while the namespace
+/// lives.
 pub fn network_namespace_identity() -> u64 {
     use std::hash::{Hash, Hasher};
     use std::os::unix::fs::MetadataExt;
-    // Fixed keys: the same everywhere in this boot.
+    // Fixed keys: the same value everywhere in this boot.
     let mut hasher = std::hash::DefaultHasher::new();
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().hash(&mut hasher);
     std::fs::metadata("/proc/thread-self/ns/net").map(|meta| meta.ino()).unwrap_or_default().hash(&mut hasher);

@@ -1,10 +1,10 @@
-//! Which processors a thread may run on, and on which it does.
+//! CPU affinity: the processors that a thread may use, and the one that it is on.
 
 use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The processor that the calling thread runs on; a moment later it may be another.
+/// Returns the processor that the calling thread is on; it may move at any time.
 pub fn current() -> Option<usize> {
     // SAFETY: sched_getcpu takes nothing and touches no memory of ours.
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()
@@ -15,15 +15,15 @@ pub fn current() -> Option<usize> {
 pub struct Processors(CpuSet);
 
 impl Processors {
-    /// Those that the calling thread may run on.
+    /// Returns the processors that the calling thread may use.
     ///
     /// # Errors
-    /// The machine has more of them than can be told.
+    /// The machine has more processors than the set can hold.
     pub fn allowed() -> io::Result<Processors> {
         Ok(Processors(sched_getaffinity(None)?))
     }
 
-    /// The same without one; `None` if it was not among them, or nothing is left.
+    /// Returns the set without one processor; `None` if the set lacks it, or would become empty.
     pub fn without(&self, processor: usize) -> Option<Processors> {
         if processor >= CpuSet::MAX_CPU || !self.0.is_set(processor) || self.0.count() < 2 {
             return None;
@@ -33,10 +33,10 @@ impl Processors {
         Some(Processors(rest))
     }
 
-    /// From now on the calling thread, and what it starts, runs on these only.
+    /// Restricts the calling thread, and the threads and processes that it starts later, to these processors.
     ///
     /// # Errors
-    /// None of them is to be had.
+    /// None of them is available.
     pub fn confine(&self) -> io::Result<()> {
         Ok(sched_setaffinity(None, &self.0)?)
     }

@@ -2,8 +2,8 @@
 
 use rustix::rand::GetRandomFlags;
 
-/// Fills the buffer. The kernel cannot fail here on any Linux that runs this, short of a seccomp filter; then the
-/// address of the stack and the clock must do.
+/// Fills the buffer. The kernel's call cannot fail on any supported Linux, short of a seccomp filter; then the stack
+/// address and the clock are the source.
 pub fn fill(mut buffer: &mut [u8]) {
     while !buffer.is_empty() {
         match rustix::rand::getrandom(&mut *buffer, GetRandomFlags::empty()) {
@@ -26,7 +26,7 @@ fn fill_without_kernel(buffer: &mut [u8]) {
     }
 }
 
-/// Sixty-four unpredictable bits.
+/// Returns 64 unpredictable bits.
 pub fn u64() -> u64 {
     let mut bytes = [0; 8];
     fill(&mut bytes);

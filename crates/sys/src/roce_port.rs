@@ -1,5 +1,5 @@
-//! Sockets of UDP port 4791, the port of RoCE v2: members of one SO_REUSEPORT group, so that many processes share the
-//! port, set up so that a receive tells the addresses, and on request the traffic class and hop limit that a GRH shows.
+//! Sockets of UDP port 4791, the port of RoCE v2. They are members of one SO_REUSEPORT group, so that many processes
+//! share the port. A receive reports the addresses and, on request, the traffic class and hop limit for the GRH.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -12,7 +12,7 @@ use crate::sockopt::set_int;
 /// UDP destination port of RoCE v2 (IBA annex A17).
 pub const ROCE_V2_UDP_PORT: u16 = 4791;
 
-/// Receive buffer of a socket in use: at 10 Gbit/s it covers more than ten milliseconds without the processor.
+/// Receive buffer of a socket in use. At 10 Gbit/s it holds the packets of more than ten milliseconds without CPU time.
 pub const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
 
 /// UDP_GRO, which the kernel's udp.h names and libc may not.
@@ -53,12 +53,12 @@ fn udp_socket(family: Family) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// A socket without a port: nothing comes to it, but it can be a member of groups.
+/// Creates a socket without a port: no packets reach it, but it can join multicast groups.
 pub fn portless(family: Family) -> io::Result<OwnedFd> {
     udp_socket(family)
 }
 
-/// Whether nobody has the port: a bind that shares it with nobody is tried and undone.
+/// Whether the port is unused: tries an exclusive bind and undoes it.
 pub fn port_is_free(family: Family) -> io::Result<bool> {
     let fd = udp_socket(family)?;
     match rustix::net::bind(&fd, &family.any()) {
@@ -68,18 +68,18 @@ pub fn port_is_free(family: Family) -> io::Result<bool> {
     }
 }
 
-/// Whether this machine speaks the family at all.
+/// Whether this machine supports the address family.
 pub fn family_exists(family: Family) -> bool {
     port_is_free(family).is_ok()
 }
 
-/// Adds a socket to the group, at its end; it drops all that comes until [`open`] is called. The first one makes the
-/// group and the rule by which it steers.
+/// Adds a socket to the end of the group; it drops all packets until [`open`]. The first socket creates the group and
+/// its steering program.
 pub fn join_group(family: Family, first: bool) -> io::Result<OwnedFd> {
     let fd = udp_socket(family)?;
     rustix::net::sockopt::set_socket_reuseport(&fd, true)?;
     if first {
-        // Only there: a socket that brings a rule of its own cannot join a group.
+        // Only on the first socket: a socket with its own program cannot join a group.
         crate::bpf::steer_by_qpn(&fd)?;
     }
     seal(&fd)?;
@@ -88,7 +88,7 @@ pub fn join_group(family: Family, first: bool) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Asks for traffic class and hop limit too: the GRH that a datagram shows to its receiver, and a capture, hold them;
+/// Enables reports of traffic class and hop limit, which the GRH of a received datagram and a capture contain;
 /// connected traffic is spared the work.
 pub fn describe_network_header(fd: impl AsFd, family: Family) -> io::Result<()> {
     match family {
@@ -103,30 +103,31 @@ pub fn describe_network_header(fd: impl AsFd, family: Family) -> io::Result<()> 
     }
 }
 
-/// Asks for everything about a packet that the transport always needs beside its bytes.
+/// Enables reports of all packet properties that the transport always needs beside the bytes.
 fn describe_packets(fd: &OwnedFd, family: Family) -> io::Result<()> {
     match family {
         Family::V4 => {
             set_int(fd, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
-            // A group joined by one process is no business of the others.
+            // A group that one process joined must not reach the other processes.
             set_int(fd, libc::IPPROTO_IP, IP_MULTICAST_ALL, 0)?;
             set_int(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
         }
         Family::V6 => {
             set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
-            // Linux 4.20; before it only groups joined by somebody here reach us, and the demultiplexer drops them.
+            // Linux 4.20. Older kernels deliver only groups that a process on this host joined, and the demultiplexer
+            // drops the packets.
             let _ = set_int(fd, libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
             set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IP_PMTUDISC_DO)?;
-            // Linux's rxe sends no UDP checksum over IPv6 either; the ICRC covers what that would.
+            // Linux's rxe sends no UDP checksum over IPv6 either; the ICRC protects the same bytes.
             set_int(fd, libc::IPPROTO_UDP, UDP_NO_CHECK6_RX, 1)?;
         }
     }
-    // Linux 5.0; without it packets come one by one, which is slower and just as right.
+    // Linux 5.0. Without it packets arrive one by one, which is slower but correct.
     let _ = set_int(fd, libc::IPPROTO_UDP, UDP_GRO, 1);
     Ok(())
 }
 
-/// Readies a socket for an owner: empties it, lets packets in, gives it a deep buffer.
+/// Prepares a socket for an owner: empties it, admits packets, enlarges its buffer.
 pub fn open(fd: impl AsFd) -> io::Result<()> {
     let fd = fd.as_fd();
     drain(fd);
@@ -134,7 +135,7 @@ pub fn open(fd: impl AsFd) -> io::Result<()> {
     crate::bpf::accept_all(fd)
 }
 
-/// Takes a socket out of use: it holds no packets and no memory from here on, but keeps its place in the group.
+/// Takes a socket out of use: from now on it holds no packets and no memory, but keeps its place in the group.
 pub fn seal(fd: impl AsFd) -> io::Result<()> {
     let fd = fd.as_fd();
     crate::bpf::drop_all(fd)?;
@@ -143,7 +144,7 @@ pub fn seal(fd: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads and forgets what waits, at most `DRAIN_PACKETS_MAX` packets; tells how many there were.
+/// Discards at most `DRAIN_PACKETS_MAX` waiting packets; returns their number.
 pub fn drain(fd: impl AsFd) -> usize {
     const DRAIN_PACKETS_MAX: usize = 1 << 16;
     let fd = fd.as_fd();
@@ -156,7 +157,7 @@ pub fn drain(fd: impl AsFd) -> usize {
     count
 }
 
-/// Packets that a socket did not take: it was sealed, or its buffer was full. The count wraps.
+/// Returns the number of packets that a socket dropped because it was sealed or its buffer was full. The count wraps.
 pub fn dropped_packets(fd: impl AsFd) -> io::Result<u32> {
     const SK_MEMINFO_DROPS: usize = 8;
     let mut info = [0u32; SK_MEMINFO_DROPS + 1];
@@ -177,21 +178,22 @@ pub fn dropped_packets(fd: impl AsFd) -> io::Result<u32> {
     Ok(info.get(SK_MEMINFO_DROPS).copied().unwrap_or(0))
 }
 
-/// Sets the receive buffer, past the system's limit if we may.
+/// Sets the receive buffer, past the system's limit if permitted.
 pub fn enlarge_receive_buffer(fd: impl AsFd, bytes: usize) {
     if rustix::net::sockopt::set_socket_recv_buffer_size_force(&fd, bytes).is_err() {
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&fd, bytes);
     }
 }
 
-/// Sets the send buffer, past the system's limit if we may.
+/// Sets the send buffer, past the system's limit if permitted.
 pub fn enlarge_send_buffer(fd: impl AsFd, bytes: usize) {
     if rustix::net::sockopt::set_socket_send_buffer_size_force(&fd, bytes).is_err() {
         let _ = rustix::net::sockopt::set_socket_send_buffer_size(&fd, bytes);
     }
 }
 
-/// Which family a descriptor is a RoCE port socket of; `None` if it is none: not UDP, another port, or not shared.
+/// Returns the family if a descriptor is a RoCE port socket; `None` if it is not UDP, has another port, or is not
+/// shared.
 pub fn recognise(fd: impl AsFd) -> Option<Family> {
     let fd = fd.as_fd();
     let kind = rustix::net::sockopt::socket_type(fd).ok()?;
@@ -224,16 +226,16 @@ pub fn leave_multicast(fd: impl AsFd, group: IpAddr, ifindex: u32) -> io::Result
     }
 }
 
-/// Who has the port, as `/proc/net/udp` tells it.
+/// A socket bound to the port, from `/proc/net/udp`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holder {
-    /// User that made the socket.
+    /// User that created the socket.
     pub uid: u32,
     /// Inode of the socket.
     pub inode: u64,
 }
 
-/// Sockets of this network namespace that are bound to the port.
+/// Returns the sockets of this network namespace that are bound to the port.
 pub fn holders() -> Vec<Holder> {
     let mut all = Vec::new();
     for path in ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"] {
@@ -250,7 +252,7 @@ fn parse_holders(table: &str) -> Vec<Holder> {
         if port.and_then(|port| u16::from_str_radix(port, 16).ok()) != Some(ROCE_V2_UDP_PORT) {
             continue;
         }
-        // remote, state, queues, timer, retransmits come between.
+        // The columns remote address, state, queues, timer and retransmits lie in between.
         if let (Some(Ok(uid)), Some(Ok(inode))) = (columns.nth(5).map(str::parse), columns.nth(1).map(str::parse)) {
             found.push(Holder { uid, inode });
         }

@@ -1,6 +1,6 @@
-//! Memory that processes share: a memory file, mapped. Whoever makes one fixes its size for good, and whoever is handed
-//! one checks that, so that nobody can pull the pages out from under another. What stands in it is another process's to
-//! change at any moment: it is read and written by atomic words and plain copies, never borrowed as bytes.
+//! Memory that processes share: a mapped memory file. Its creator fixes its size for good, and a process that receives
+//! the file checks that, so that no process can pull the pages out from under another. Another process may change the
+//! content at any moment: code reads and writes it by atomic words and plain copies, and never borrows it as bytes.
 
 use std::fs::File;
 use std::io;
@@ -14,25 +14,26 @@ use rustix::mm::{madvise, mmap, mmap_anonymous, mprotect, munmap};
 
 const READ_WRITE: MprotectFlags = MprotectFlags::READ.union(MprotectFlags::WRITE);
 
-/// Pages of memory on their own in the address space, given back when dropped. A forked child does not have them.
+/// Pages mapped separately in the address space, unmapped on drop. A forked child does not inherit them.
 #[derive(Debug)]
 struct Pages {
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: the pages are memory like any other, and every access to them goes through atomics or copies of the caller's.
+// SAFETY: the pages are ordinary memory, and every access to them goes through atomics or copies of the caller's.
 unsafe impl Send for Pages {}
-// SAFETY: likewise.
+// SAFETY: as above.
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Map `len` bytes of a file, or of nothing. The rights are given afterwards, because a program may have asked for
-    /// all that it maps to be made present and locked (mlockall), and a file with holes must keep them. The calls go past
-    /// the C library, whose mmap and madvise Open MPI and UCX overwrite while our threads may be inside of them.
+    /// Maps `len` bytes of a file, or of anonymous memory. The rights are set after the mapping: a program may have
+    /// asked for all its mappings to be made present and locked (mlockall), and a file with holes must keep them. The
+    /// calls bypass the C library, whose mmap and madvise Open MPI and UCX overwrite while our threads may be inside of
+    /// them.
     fn map(fd: Option<BorrowedFd<'_>>, len: usize, rights: MprotectFlags) -> io::Result<Pages> {
         let (anywhere, none) = (std::ptr::null_mut(), ProtFlags::empty());
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory there is.
+        // SAFETY: a new mapping at an address of the kernel's choice affects no existing memory.
         let at = unsafe {
             match fd {
                 Some(fd) => mmap(anywhere, len, none, MapFlags::SHARED | MapFlags::NORESERVE, fd, 0),
@@ -41,7 +42,7 @@ impl Pages {
         }?;
         let base = NonNull::new(at.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let pages = Pages { base, len };
-        // SAFETY: the mapping is ours alone, and nobody knows its address yet.
+        // SAFETY: the mapping is ours alone, and no other code knows its address yet.
         unsafe {
             mprotect(at, len, rights)?;
             madvise(at, len, Advice::LinuxDontFork)?;
@@ -49,18 +50,18 @@ impl Pages {
         Ok(pages)
     }
 
-    /// The words from an offset on.
+    /// Returns the words from an offset on.
     ///
     /// # Panics
-    /// They lie beyond the end, or are not aligned: an error of ours, for offsets never come from another process.
+    /// They lie beyond the end, or are not aligned: an internal error, as offsets never come from another process.
     #[inline]
     fn words<const N: usize>(&self, offset: usize) -> &[AtomicU64; N] {
         assert!(offset.is_multiple_of(8) && offset <= self.len && self.len - offset >= N * 8, "outside shared memory");
-        // SAFETY: in bounds and aligned, checked above; mapped as long as `self` lives; all access is atomic.
+        // SAFETY: in bounds and aligned, checked above; mapped as long as `self` lives; every access is atomic.
         unsafe { &*self.base.as_ptr().add(offset).cast::<[AtomicU64; N]>() }
     }
 
-    /// Where the bytes from an offset on stand.
+    /// Returns the address of the bytes from an offset on.
     ///
     /// # Panics
     /// They lie beyond the end.
@@ -74,26 +75,26 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and whoever borrowed words of it is gone.
+        // SAFETY: the mapping is ours, and every borrow of its words has ended.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
 
-/// Shared memory that we may write.
+/// Shared memory that this process may write.
 #[derive(Debug)]
 pub struct Shared(Pages);
 
-/// Shared memory that we may only read.
+/// Shared memory that this process may only read.
 #[derive(Debug)]
 pub struct SharedView(Pages);
 
-/// A word that is read only.
+/// A read-only word.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Word(AtomicU64);
 
 impl Word {
-    /// Its value now.
+    /// Returns its current value.
     #[inline]
     pub fn load(&self, order: Ordering) -> u64 {
         self.0.load(order)
@@ -101,25 +102,25 @@ impl Word {
 }
 
 impl Shared {
-    /// New memory, all zeros, of a size that stays; the file is to be handed to others.
+    /// Creates zeroed memory of a fixed size; the returned file is for other processes.
     ///
     /// # Errors
-    /// Descriptors, memory or address space are used up.
+    /// No descriptors, memory or address space are left.
     pub fn create(label: &str, len: usize) -> io::Result<(Shared, File)> {
         let file = create_file(label, len)?;
         Ok((Shared(Pages::map(Some(file.as_fd()), len, READ_WRITE)?), file))
     }
 
-    /// Memory of this process alone, to be used in the same way.
+    /// Creates memory of this process alone, with the same interface.
     ///
     /// # Errors
-    /// Memory or address space are used up.
+    /// No memory or address space is left.
     pub fn private(len: usize) -> io::Result<Shared> {
         Ok(Shared(Pages::map(None, len, READ_WRITE)?))
     }
 
-    /// These bytes are written soon: the processor may fetch them out of another's cache meanwhile, so that the stores
-    /// need not wait. Beyond the end nothing happens.
+    /// Prefetches bytes for writing: the processor may fetch them from another core's cache meanwhile, so that the
+    /// stores need not wait. Has no effect beyond the end.
     #[inline]
     pub fn expect_write(&self, offset: usize, len: usize) {
         #[cfg(target_arch = "x86_64")]
@@ -132,26 +133,26 @@ impl Shared {
         let _ = (offset, len);
     }
 
-    /// Memory that another process made; it must be of this size for good.
+    /// Maps memory of another process; the file must have this fixed size.
     ///
     /// # Errors
-    /// `InvalidData` if it is not; address space is used up.
+    /// `InvalidData` if it does not; no address space is left.
     pub fn map(file: impl AsFd, len: usize) -> io::Result<Shared> {
         check(&file, len)?;
         Ok(Shared(Pages::map(Some(file.as_fd()), len, READ_WRITE)?))
     }
 
-    /// The word at an offset.
+    /// Returns the word at an offset.
     ///
     /// # Panics
-    /// The offset, which must be ours, is beyond the end or not aligned.
+    /// The offset, which must not come from another process, is beyond the end or not aligned.
     #[inline]
     pub fn word(&self, offset: usize) -> &AtomicU64 {
         let [word] = self.0.words::<1>(offset);
         word
     }
 
-    /// The words from an offset on.
+    /// Returns the words from an offset on.
     ///
     /// # Panics
     /// As [`Shared::word`].
@@ -160,10 +161,10 @@ impl Shared {
         self.0.words(offset)
     }
 
-    /// Where bytes stand, for a copy to or from there.
+    /// Returns the address of bytes, for a copy to or from them.
     ///
     /// # Panics
-    /// They lie beyond the end: an error of ours.
+    /// They lie beyond the end: an internal error.
     #[inline]
     pub fn bytes(&self, offset: usize, len: usize) -> *mut u8 {
         self.0.bytes(offset, len)
@@ -171,41 +172,41 @@ impl Shared {
 }
 
 impl SharedView {
-    /// Memory that another process made; it must be of this size for good.
+    /// Maps memory of another process; the file must have this fixed size.
     ///
     /// # Errors
-    /// `InvalidData` if it is not; address space is used up.
+    /// `InvalidData` if it does not; no address space is left.
     pub fn map(file: impl AsFd, len: usize) -> io::Result<SharedView> {
         check(&file, len)?;
         Ok(SharedView(Pages::map(Some(file.as_fd()), len, MprotectFlags::READ)?))
     }
 
-    /// The word at an offset.
+    /// Returns the word at an offset.
     ///
     /// # Panics
-    /// The offset, which must be ours, is beyond the end or not aligned.
+    /// The offset, which must not come from another process, is beyond the end or not aligned.
     #[inline]
     pub fn word(&self, offset: usize) -> &Word {
         let [word] = self.words::<1>(offset);
         word
     }
 
-    /// The words from an offset on.
+    /// Returns the words from an offset on.
     ///
     /// # Panics
     /// As [`SharedView::word`].
     #[inline]
     pub fn words<const N: usize>(&self, offset: usize) -> &[Word; N] {
         let words: *const [AtomicU64; N] = self.0.words(offset);
-        // SAFETY: `Word` is an `AtomicU64` by another name, and the words live as long as `self`.
+        // SAFETY: `Word` is a transparent wrapper of `AtomicU64`, and the words live as long as `self`.
         unsafe { &*words.cast() }
     }
 }
 
-/// A memory file of this size for good, all zeros.
+/// Creates a zeroed memory file of a fixed size.
 ///
 /// # Errors
-/// Descriptors or memory are used up.
+/// No descriptors or memory are left.
 pub fn create_file(label: &str, len: usize) -> io::Result<File> {
     let file = File::from(rustix::fs::memfd_create(label, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
     crate::file_size::set_len(&file, len as u64)?;
@@ -213,15 +214,15 @@ pub fn create_file(label: &str, len: usize) -> io::Result<File> {
     Ok(file)
 }
 
-/// From now on nobody maps the file anew to write it; mappings there are go on.
+/// Seals the file against new writable mappings; existing mappings stay writable.
 ///
 /// # Errors
-/// The kernel knows no such seal (before 5.1).
+/// The kernel does not support this seal (before 5.1).
 pub fn seal_writes(file: &File) -> io::Result<()> {
     Ok(rustix::fs::fcntl_add_seals(file, SealFlags::FUTURE_WRITE | SealFlags::SEAL)?)
 }
 
-/// Whether it is a memory file of this size for good.
+/// Whether this is a memory file of this fixed size.
 pub fn is_sealed(file: impl AsFd, len: usize) -> bool {
     let has_seals = |seals: SealFlags| seals.contains(SealFlags::SHRINK | SealFlags::GROW);
     rustix::fs::fcntl_get_seals(&file).is_ok_and(has_seals)

@@ -1,7 +1,7 @@
-//! Signals of a thread that sleeps in a call of ours as it would in read(2). It holds them back while it sleeps and works,
-//! and a signalfd ends its sleep when one waits: so a handler of the program never runs in the middle of our work, even
-//! if it jumps out of the call, and the call learns whether it is to be restarted (SA_RESTART) or interrupted, which
-//! poll(2) and epoll_wait(2) tell nobody.
+//! Signals of a thread that sleeps in a call of ours as it would in read(2). The thread blocks signals while it sleeps
+//! and works, and a signalfd ends its sleep when one is pending. So a handler of the program never runs in the middle
+//! of our work, even if it jumps out of the call; and the call learns whether to restart (SA_RESTART) or to fail with
+//! EINTR, which poll(2) and epoll_wait(2) do not report.
 
 use std::io;
 use std::marker::PhantomData;
@@ -9,14 +9,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libc::{c_int, c_long};
 
-/// Signals 1 to 64, the lowest bit first, as the kernel writes them.
+/// Signals 1 to 64, lowest bit first, in the kernel's format.
 pub type Mask = u64;
 
-/// Bytes of a [`Mask`], which the kernel asks for.
+/// Size of a [`Mask`], which the kernel's calls require.
 const MASK_BYTES: usize = size_of::<Mask>();
 
-/// What is not held back: signals that an instruction raises in the thread that executes it, since the thread touches
-/// memory of the program, and those by which the C library speaks to its own threads.
+/// Signals that are never blocked: those that an instruction raises in the thread that executes it, since the thread
+/// touches memory of the program, and the C library's internal ones.
 const NEVER_HELD: Mask = bit(libc::SIGSEGV)
     | bit(libc::SIGBUS)
     | bit(libc::SIGFPE)
@@ -31,41 +31,41 @@ const fn bit(signal: c_int) -> Mask {
     1 << (signal - 1)
 }
 
-/// What waits for the calling thread.
+/// Signals pending for the calling thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pending {
-    /// No signal that it lets through.
+    /// No unblocked signal.
     Nothing,
-    /// Signals after which a system call goes on.
+    /// Signals after which a system call restarts.
     Restarts,
     /// A signal whose handler was installed without SA_RESTART.
     Interrupts,
 }
 
-/// The calling thread's signals are held back until this is dropped. Then they are delivered, before `drop` returns; their
-/// handlers may not come back.
+/// Blocks the calling thread's signals until it is dropped. Then they are delivered, before `drop` returns; their
+/// handlers may never return.
 #[derive(Debug)]
 pub struct Held {
     before: Mask,
-    /// It is about the thread that made it.
+    /// Ties the value to the thread that created it.
     _thread: PhantomData<*const ()>,
 }
 
 impl Held {
-    /// From now on.
+    /// Blocks signals from now on.
     pub fn new() -> Held {
         Held { before: set_mask(!NEVER_HELD), _thread: PhantomData }
     }
 
-    /// Signals that the program lets through and that are held back.
+    /// Returns the signals that the program does not block itself and that are blocked here.
     pub fn let_through(&self) -> Mask {
         !(self.before | NEVER_HELD)
     }
 
-    /// What waits.
+    /// Returns the kind of pending signals.
     pub fn pending(&self) -> Pending {
         let mut pending: Mask = 0;
-        // SAFETY: a place for the answer, as long as is said.
+        // SAFETY: a place for the answer, of the length given.
         unsafe { libc::syscall(libc::SYS_rt_sigpending, &raw mut pending, MASK_BYTES) };
         let held = pending & self.let_through();
         let mut signals = (1..=64).filter(|&signal| held & bit(signal) != 0);
@@ -89,20 +89,21 @@ impl Drop for Held {
     }
 }
 
-/// Set the calling thread's mask; answers what it was.
+/// Sets the calling thread's mask and returns the previous one.
 fn set_mask(mask: Mask) -> Mask {
     let mut before: Mask = 0;
-    // SAFETY: two places of the length that is said.
+    // SAFETY: two places of the length given.
     unsafe {
         libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, &raw mut before, MASK_BYTES);
     }
     before
 }
 
-/// Whether a system call ends when this signal is handled.
+/// Whether handling this signal ends a system call.
 fn interrupts(signal: c_int) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: nothing is changed; a place for the answer, which is zero and thus valid if there is none.
+    // SAFETY: a query that changes nothing, with a place for the answer, which is zero and thus valid if the call
+    // fails.
     let action = unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
         action.assume_init()
@@ -111,7 +112,7 @@ fn interrupts(signal: c_int) -> bool {
     handled && action.sa_flags & libc::SA_RESTART == 0
 }
 
-/// A descriptor that is readable while a signal waits for the thread that looks; nothing is taken.
+/// A descriptor that is readable while a signal is pending for the reading thread; it consumes none.
 #[derive(Debug)]
 pub struct SignalFd {
     fd: OwnedFd,
@@ -119,14 +120,14 @@ pub struct SignalFd {
 }
 
 impl SignalFd {
-    /// Tells of none yet.
+    /// Creates a descriptor without any signals.
     pub fn new() -> io::Result<SignalFd> {
         let fd = signalfd(-1, 0)?;
-        // SAFETY: just opened, and nobody else's.
+        // SAFETY: the descriptor was just opened, and has no other owner.
         Ok(SignalFd { fd: unsafe { OwnedFd::from_raw_fd(fd) }, mask: 0 })
     }
 
-    /// From now on tells of these.
+    /// Sets the signals that the descriptor reports.
     pub fn follow(&mut self, mask: Mask) -> io::Result<()> {
         if mask != self.mask {
             signalfd(self.fd.as_raw_fd(), mask)?;
@@ -136,13 +137,13 @@ impl SignalFd {
     }
 }
 
-/// Signals that are not handled but read, one after another. They are held back in the thread that makes this and in
-/// those that it starts later, for good.
+/// A queue of signals that are read one after another instead of handled. They stay blocked for good in the thread that
+/// creates it and in threads that it starts later.
 #[derive(Debug)]
 pub struct SignalQueue(SignalFd);
 
 impl SignalQueue {
-    /// Of these signals.
+    /// Creates a queue of these signals.
     pub fn new(signals: &[c_int]) -> io::Result<SignalQueue> {
         let wanted = signals.iter().fold(0, |mask, signal| mask | bit(*signal));
         let before = set_mask(!NEVER_HELD);
@@ -152,7 +153,7 @@ impl SignalQueue {
         Ok(SignalQueue(fd))
     }
 
-    /// The next one, if one came.
+    /// Takes the next pending signal, if any.
     pub fn take(&self) -> Option<c_int> {
         let mut record = [0; size_of::<libc::signalfd_siginfo>()];
         let length = rustix::io::read(&self.0, &mut record).ok()?;
@@ -164,14 +165,14 @@ impl SignalQueue {
 /// Sends a signal to a process.
 pub fn send(pid: u32, signal: c_int) -> io::Result<()> {
     let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0).ok_or(io::ErrorKind::InvalidInput)?;
-    // SAFETY: no memory is involved, and the number names one process alone.
+    // SAFETY: the call passes no pointers, and the positive number names exactly one process.
     if unsafe { libc::kill(pid, signal) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Starts a program that holds no signal back, whatever this thread does.
+/// Starts a program with no signal blocked, whatever this thread blocks.
 pub fn spawn_unblocked(command: &mut std::process::Command) -> io::Result<std::process::Child> {
     use std::os::unix::process::CommandExt;
-    // SAFETY: between fork and exec a system call alone, on memory of its own.
+    // SAFETY: between fork and exec, the closure only makes a system call on its own memory.
     unsafe {
         command.pre_exec(|| {
             set_mask(0);
@@ -189,7 +190,7 @@ impl AsFd for SignalQueue {
 
 fn signalfd(fd: c_int, mask: Mask) -> io::Result<c_int> {
     const FLAGS: c_int = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-    // SAFETY: a mask of the length that is said.
+    // SAFETY: a mask of the length given.
     let fd: c_long = unsafe { libc::syscall(libc::SYS_signalfd4, fd, &raw const mask, MASK_BYTES, FLAGS) };
     if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(fd as c_int) }
 }
@@ -208,7 +209,7 @@ mod tests {
     extern "C" fn ignore(_: c_int) {}
 
     fn handle(signal: c_int, flags: c_int) {
-        // SAFETY: a whole sigaction whose handler does nothing.
+        // SAFETY: a complete sigaction whose handler does nothing.
         unsafe {
             let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed().assume_init();
             action.sa_sigaction = ignore as extern "C" fn(c_int) as usize;
@@ -218,7 +219,7 @@ mod tests {
     }
 
     fn raise(signal: c_int) {
-        // SAFETY: no pointers; the thread is our own.
+        // SAFETY: the call passes no pointers; the thread is our own.
         unsafe { libc::pthread_kill(libc::pthread_self(), signal) };
     }
 
@@ -266,7 +267,7 @@ mod tests {
         let join = std::thread::spawn(|| {
             let queue = SignalQueue::new(&[libc::SIGUSR2, libc::SIGHUP]).expect("a signalfd");
             assert_eq!(queue.take(), None);
-            // SAFETY: a signal to this very thread, which holds it back.
+            // SAFETY: a signal to this very thread, which blocks it.
             unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2) };
             assert_eq!((queue.take(), queue.take()), (Some(libc::SIGUSR2), None));
         });

@@ -1,4 +1,4 @@
-//! Setting and reading socket options that are plain C integers or structures.
+//! Getters and setters for socket options that are plain C integers or structures.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -43,7 +43,8 @@ pub fn int(fd: impl AsFd, level: i32, option: i32) -> io::Result<i32> {
     if rc == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What identifies a socket among all of this boot (SO_COOKIE): two descriptors with one cookie are one socket.
+/// Returns the unique ID of a socket in this boot (SO_COOKIE): two descriptors with the same cookie refer to one
+/// socket.
 pub fn cookie(fd: impl AsFd) -> io::Result<u64> {
     Ok(rustix::net::sockopt::socket_cookie(fd)?)
 }

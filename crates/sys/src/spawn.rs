@@ -1,5 +1,5 @@
-//! Starting a daemon from inside a program that is not ours, such that the program cannot notice: no SIGCHLD, no
-//! zombie, no descriptor kept open, no signal handler or atfork handler run, no environment passed on but what is given.
+//! Starts a daemon from inside a program that is not ours, such that the program cannot notice: no SIGCHLD, no zombie,
+//! no inherited descriptor, no signal handler or atfork handler run, and only the given environment.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{File, OpenOptions};
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::pipe::PipeFlags;
 
-/// Everything that the child needs, made before the fork: after it only bare system calls are allowed, since other
+/// Everything that the child needs, prepared before the fork: after it only bare system calls are allowed, since other
 /// threads may have held any lock.
 struct Prepared {
     path: CString,
@@ -20,8 +20,8 @@ struct Prepared {
     report: RawFd,
 }
 
-/// Runs a program detached: in a session of its own, in `/`, its input and outputs on /dev/null, its parent not us.
-/// Returns once the program was really executed, or with the error that prevented it.
+/// Runs a program detached: in its own session, in `/`, its standard streams on /dev/null, not as our child. Returns
+/// once the program was really executed, or with the error that prevented it.
 pub fn spawn_detached(path: &Path, args: &[&OsStr], env: &[(&OsStr, &OsStr)]) -> io::Result<()> {
     let null = above_stdio(null_device(Path::new("/dev/null"))?)?;
     let (report_rx, report_tx) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
@@ -50,7 +50,7 @@ pub fn spawn_detached(path: &Path, args: &[&OsStr], env: &[(&OsStr, &OsStr)]) ->
     let child = clone_with_signals_blocked(&prepared)?;
     drop(report_tx);
     wait_for(child);
-    // Ends when the program was executed (close-on-exec) or when the child wrote why it was not.
+    // The read ends when the program was executed (close-on-exec) or when the child wrote its error.
     let mut code = [0; 4];
     match File::from(report_rx).read_exact(&mut code) {
         Ok(()) => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(code))),
@@ -58,7 +58,8 @@ pub fn spawn_detached(path: &Path, args: &[&OsStr], env: &[(&OsStr, &OsStr)]) ->
     }
 }
 
-/// The null device, or where a sandbox has none an empty file that cannot grow: reading ends at once, writing fails.
+/// Opens the null device, or, in a sandbox without one, an empty file that cannot grow: a read returns end of file, a
+/// write fails.
 fn null_device(path: &Path) -> io::Result<OwnedFd> {
     match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => Ok(file.into()),
@@ -70,24 +71,24 @@ fn c_string(text: &OsStr) -> io::Result<CString> {
     CString::new(text.as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
-/// Moves a descriptor above 2: a program may have closed those three, and then ours would be in the way.
+/// Moves a descriptor above 2: a program may have closed the standard three, and ours would take their place.
 fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > 2 {
         return Ok(fd);
     }
-    // SAFETY: no memory is involved, and `fd` is open.
+    // SAFETY: the call passes no pointers, and `fd` is open.
     let raw = unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) };
     if raw < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel just made this descriptor for us.
+    // SAFETY: the kernel just returned this descriptor to us, so we own it.
     Ok(unsafe { OwnedFd::from_raw_fd(raw) })
 }
 
 fn clone_with_signals_blocked(prepared: &Prepared) -> io::Result<libc::pid_t> {
-    // SAFETY: the sets are plain data and valid for writing. Signals are blocked so that no handler of the program
-    // runs in the child. The child made by a bare clone without CLONE_VM has a copy of this memory and only calls
-    // `in_child`, which makes system calls alone and never returns.
+    // SAFETY: the sets are plain data and valid for writing. Signals are blocked so that no handler of the program runs
+    // in the child. The child of a bare clone without CLONE_VM has a copy of this memory and only calls `in_child`,
+    // which makes only system calls and never returns.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         let mut before: libc::sigset_t = std::mem::zeroed();
@@ -114,10 +115,10 @@ fn wait_for(child: libc::pid_t) {
     }
 }
 
-/// The child: forks again and leaves, so that the program is nobody's child of ours.
+/// The child: forks again and exits, so that the daemon is not a child of the program.
 ///
 /// # Safety
-/// Only in a process just made by clone, with everything of `prepared` in place.
+/// Call only in a process just created by clone, with every pointer in `prepared` valid.
 unsafe fn in_child(prepared: &Prepared) -> ! {
     // SAFETY: bare system calls with arguments that `prepared` keeps alive; no lock, no allocation, no return.
     unsafe {
@@ -136,7 +137,7 @@ unsafe fn in_child(prepared: &Prepared) -> ! {
         libc::chdir(c"/".as_ptr());
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
-        // Dispositions to ignore survive an exec; the daemon wants the defaults.
+        // Ignored signals survive an exec; the daemon needs the defaults.
         for signal in 1..32 {
             libc::signal(signal, libc::SIG_DFL);
         }
@@ -147,16 +148,16 @@ unsafe fn in_child(prepared: &Prepared) -> ! {
     }
 }
 
-/// Continues in a copy of this process that keeps only the descriptors given and standard input and outputs, and that is
-/// nobody's child of ours; it ends when `run` returns. Refused (`Other`) in a process with more than one thread: in the
-/// copy their locks would be held for ever.
+/// Runs `run` in a copy of this process that keeps only the given descriptors and the standard streams, and that is not
+/// our child; the copy ends when `run` returns. Fails (`Other`) in a process with more than one thread: in the copy
+/// their locks would be held for ever.
 ///
-/// `run` must not reach any descriptor that it was not given, say through a global: in the copy it is closed.
+/// `run` must not reach any descriptor that it was not given, for example through a global: the copy closes it.
 pub fn fork_apart(keep: Vec<OwnedFd>, run: impl FnOnce(Vec<OwnedFd>) + 'static) -> io::Result<()> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other("a process with several threads cannot be copied"));
     }
-    // SAFETY: there is one thread, so the copy finds no lock held and may do anything.
+    // SAFETY: there is one thread, so the copy finds no lock held and may run any code.
     let child = unsafe { libc::fork() };
     match child {
         -1 => return Err(io::Error::last_os_error()),
@@ -166,8 +167,8 @@ pub fn fork_apart(keep: Vec<OwnedFd>, run: impl FnOnce(Vec<OwnedFd>) + 'static) 
             return Ok(());
         }
     }
-    // SAFETY: as above; bare system calls. What owned the descriptors that are closed here is never reached again:
-    // `run` owns only what it was given, and this function does not return in the copy.
+    // SAFETY: as above; bare system calls. The owners of the descriptors closed here are never reached again: `run`
+    // owns only its arguments, and this function does not return in the copy.
     unsafe {
         if libc::fork() != 0 {
             libc::_exit(0);
@@ -181,17 +182,17 @@ pub fn fork_apart(keep: Vec<OwnedFd>, run: impl FnOnce(Vec<OwnedFd>) + 'static) 
     }
 }
 
-/// Leaves standard input and outputs to others: what is read there is empty, what is written there vanishes.
+/// Redirects the standard streams to /dev/null: reads return end of file, output is discarded.
 pub fn silence() {
     let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") else { return };
     for standard in 0..3 {
-        // SAFETY: the three are nobody's to own; what they were is let go as a whole.
+        // SAFETY: no Rust value owns the three standard descriptors; dup2 replaces each as a whole.
         unsafe { libc::dup2(null.as_raw_fd(), standard) };
     }
 }
 
 /// # Safety
-/// Nothing may use the descriptors that are closed.
+/// No code may use the closed descriptors afterwards.
 unsafe fn close_all_but(sorted: &[RawFd]) {
     let mut from = 3;
     for &keep in sorted.iter().chain([&RawFd::MAX]) {
@@ -204,7 +205,7 @@ unsafe fn close_all_but(sorted: &[RawFd]) {
 }
 
 /// # Safety
-/// Nothing may use the descriptors that are closed.
+/// No code may use the closed descriptors afterwards.
 unsafe fn close_range(first: RawFd, last: RawFd) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -216,11 +217,11 @@ unsafe fn close_range(first: RawFd, last: RawFd) {
     }
 }
 
-/// Descriptors that are walked over one by one before Linux 5.11.
+/// Number of descriptors to close one by one before Linux 5.11.
 const WALK_MAX: i32 = 1 << 16;
 
 unsafe fn report(fd: RawFd) {
-    // SAFETY: errno's place is this thread's own; `code` lives across the call.
+    // SAFETY: errno is thread-local; `code` lives across the call.
     unsafe {
         let code: libc::c_int = *libc::__errno_location();
         libc::write(fd, (&raw const code).cast(), size_of::<libc::c_int>());
@@ -229,7 +230,7 @@ unsafe fn report(fd: RawFd) {
 
 unsafe fn close_the_rest_on_exec() {
     const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
-    // SAFETY: changing flags of descriptors of this process alone.
+    // SAFETY: changes only flags of descriptors of this process.
     unsafe {
         if libc::syscall(libc::SYS_close_range, 3 as libc::c_uint, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC) == 0 {
             return;
@@ -258,7 +259,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("weft-spawn-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let out = dir.join("out");
-        // The shell holds descriptors of its own while it redirects; what it becomes at last does not.
+        // The shell holds extra descriptors while it redirects; the program that it finally executes does not.
         let script = format!(
             "pwd > {0}.tmp; echo $A$LOST >> {0}.tmp; mv {0}.tmp {0}; exec ls /proc/self/fd > {0}.fds",
             out.display()
@@ -270,12 +271,12 @@ mod tests {
             &[("A".as_ref(), "b".as_ref()), ("PATH".as_ref(), "/bin:/usr/bin".as_ref())],
         )
         .unwrap();
-        // This thread's children alone: other tests have theirs.
+        // Only this thread's children: other tests have their own.
         if let Ok(children) = std::fs::read_to_string("/proc/thread-self/children") {
             assert_eq!(children, "");
         }
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        // The fourth is the directory that is looked at.
+        // The fourth is the directory being listed.
         let open = || std::fs::read_to_string(dir.join("out.fds")).unwrap_or_default();
         while open() != "0\n1\n2\n3\n" && std::time::Instant::now() < deadline {
             std::thread::sleep(std::time::Duration::from_millis(5));
@@ -284,7 +285,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&out).unwrap(), "/\nb\n");
         let _ = std::fs::remove_dir_all(&dir);
 
-        // In the same test, because the other would see its child.
+        // In the same test, because a separate test would see its child.
         let error = spawn_detached(Path::new("/nonexistent/weft"), &[], &[]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
 

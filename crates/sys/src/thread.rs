@@ -1,15 +1,14 @@
-//! Threads inside programs that are not ours: they take no signals but those that they cause themselves.
+//! Threads inside programs that are not ours: they take no signals except those that they raise themselves.
 
 use std::io;
 
-/// Signals that an instruction raises in the thread that executes it. They stay open: a program that handles the faults
-/// of its memory (a collector of garbage, a writer of crash reports) handles those of memory that it registered too, and
-/// blocked they would kill it without a word.
+/// Signals that an instruction raises in the thread that executes it. They stay unblocked: a program that handles
+/// faults of its memory (a garbage collector, a crash reporter) also handles those of memory that it registered; if
+/// they were blocked, they would kill it silently.
 const RAISED_BY_INSTRUCTIONS: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
-/// Starts a thread that no signal from elsewhere is delivered to: handlers of the program run on the program's own
-/// threads only.
+/// Starts a thread that receives no external signal: the program's handlers run only on its own threads.
 pub fn spawn_without_signals(
     name: &str,
     stack_bytes: usize,
@@ -17,8 +16,8 @@ pub fn spawn_without_signals(
 ) -> io::Result<std::thread::JoinHandle<()>> {
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: both sets are valid for writing; sigfillset makes `all` a set before pthread_sigmask reads it. A thread
-    // starts with the mask of the one that made it, so the mask is changed around the start only.
+    // SAFETY: both sets are valid for writing; sigfillset initialises `all` before pthread_sigmask reads it. A thread
+    // inherits its creator's mask, so the mask is changed only around the start.
     let masked = unsafe {
         libc::sigfillset(all.as_mut_ptr());
         for signal in RAISED_BY_INSTRUCTIONS {
@@ -34,36 +33,36 @@ pub fn spawn_without_signals(
     started
 }
 
-/// How late the end of a sleep may be, in nanoseconds.
+/// Timer slack of a thread, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slack(libc::c_ulong);
 
-/// Lets the calling thread's sleeps end within a microsecond of their time instead of the usual fifty.
+/// Makes the calling thread's sleeps end within a microsecond of their time instead of the usual fifty.
 pub fn sleep_precisely() {
     const PRECISE: Slack = Slack(1000);
     set_slack(PRECISE);
 }
 
-/// As [`sleep_precisely`], until [`set_slack`] makes it what it was, which this answers.
+/// As [`sleep_precisely`]; returns the previous slack for [`set_slack`].
 pub fn precise_sleeps() -> Slack {
     // SAFETY: PR_GET_TIMERSLACK touches no memory.
     let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
     sleep_precisely();
-    // 0 would be the default, which is what it is if it could not be asked.
+    // If the query failed, 0 restores the default.
     Slack(libc::c_ulong::try_from(before).unwrap_or(0))
 }
 
-/// How late the calling thread's sleeps may end.
+/// Sets the calling thread's timer slack.
 pub fn set_slack(slack: Slack) {
     // SAFETY: PR_SET_TIMERSLACK takes a number and touches no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.0, 0, 0, 0) };
 }
 
-/// How often the calling thread lost its processor to another without having gone to sleep, as after sched_yield(2);
-/// `None` if the kernel does not tell.
+/// Returns the number of involuntary context switches of the calling thread, which sched_yield(2) can cause too; `None`
+/// if the kernel does not report it.
 pub fn times_preempted() -> Option<u64> {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is valid for writing, and all zeroes are a valid rusage.
+    // SAFETY: `usage` is valid for writing, and an all-zero rusage is valid.
     let usage = unsafe {
         if libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) != 0 {
             return None;

@@ -1,6 +1,6 @@
-//! Datagrams by the hundred: gather lists cut into segments by the kernel (UDP_SEGMENT), receives that bring many
+//! Batched datagrams: gather lists that the kernel splits into segments (UDP_SEGMENT), receives that return many
 //! segments at once (UDP_GRO), with the addresses, traffic class and hop limit of each. An [`Outbox`] and an [`Inbox`]
-//! keep the C structures of sendmmsg and recvmmsg, so that nothing is allocated on a packet's way.
+//! keep the C structures of sendmmsg and recvmmsg, so that no packet needs an allocation.
 
 mod calls;
 mod inbox;
@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use crate::roce_port::Family;
 use crate::sockopt::set_int;
 
-/// Segments of one send: what every kernel with UDP_SEGMENT takes (newer ones take 128).
+/// Maximum number of segments in one send, for every kernel with UDP_SEGMENT (newer ones take 128).
 pub const SEGMENTS_MAX: usize = 64;
 /// Bytes of one send, all segments together: the largest IPv4 datagram's payload.
 pub const SEND_BYTES_MAX: usize = 65_507;
@@ -25,13 +25,13 @@ pub const SEND_BYTES_MAX: usize = 65_507;
 pub const PIECES_MAX: usize = 1024;
 /// Bytes of one receive buffer: the largest datagram, and the most that UDP_GRO merges.
 pub const RECEIVE_BYTES_MAX: usize = 65_536;
-/// Bytes that an outbox can hold itself.
+/// Bytes of an outbox's own stage.
 pub const STAGE_BYTES: usize = 128 << 10;
-/// Messages that an outbox gathers at most.
+/// Maximum number of messages in an outbox.
 pub const MESSAGES_MAX: usize = 64;
-/// First source port of ours: the range that RoCE v2 senders use (and Linux's ephemeral range ends below its end).
+/// First source port: the range of RoCE v2 senders (Linux's ephemeral range ends inside it).
 pub const SOURCE_PORT_MIN: u16 = 49_152;
-/// Hop limit that sockets start with.
+/// Default hop limit of sockets.
 pub const HOP_LIMIT_DEFAULT: u8 = 64;
 
 pub use inbox::{Inbox, PEEK_BYTES_MAX, Received};
@@ -39,16 +39,16 @@ pub use inlet::{Incoming, aim, describe_inlet, inlet, rest};
 pub use outbox::{Handed, Outbox};
 pub use peer::{connected, cut, identification};
 
-/// How a datagram travels.
+/// Path of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Path {
-    /// Source address; must be one of this host.
+    /// Source address; must belong to this host.
     pub src: IpAddr,
     /// Destination address, of the same family.
     pub dst: IpAddr,
     /// Destination port.
     pub port: u16,
-    /// Interface to leave by, 0 for the routing table's choice.
+    /// Outgoing interface; 0 leaves the choice to the routing table.
     pub ifindex: u32,
     /// IPv4 TOS or IPv6 traffic class.
     pub traffic_class: u8,
@@ -56,18 +56,19 @@ pub struct Path {
     pub hop_limit: u8,
 }
 
-/// Makes a socket to send from: not connected, never fragmenting (so that IPv4's identification is 0, or the number of
-/// the segment), bound to a source port of RoCE's range. Answers the port too. `entropy` chooses where to look first.
+/// Creates an unconnected sending socket that never fragments (so that IPv4's identification is 0, or the segment's
+/// number), bound to a source port of RoCE's range. Returns the port too. `entropy` selects the first port to try.
 pub fn sender(family: Family, entropy: u32) -> io::Result<(OwnedFd, u16)> {
     let fd = open_sender(family, HOP_LIMIT_DEFAULT)?;
     let port = bind_any(&fd, family, entropy)?;
     Ok((fd, port))
 }
 
-/// Binds a socket to a free port of RoCE's range at no address; answers the port. `entropy` chooses where to look first.
+/// Binds a socket to a free port of RoCE's range at the unspecified address; returns the port. `entropy` selects the
+/// first port to try.
 ///
 /// # Errors
-/// None is free.
+/// No port is free.
 pub fn bind_any(fd: &OwnedFd, family: Family, entropy: u32) -> io::Result<u16> {
     bind_source_port(fd, entropy, |port| peer::any(family, port))
 }
@@ -98,7 +99,7 @@ fn open_sender(family: Family, hop_limit: u8) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Binds to a port of RoCE's range that is free.
+/// Binds to a free port of RoCE's range.
 fn bind_source_port(fd: &OwnedFd, entropy: u32, address: impl Fn(u16) -> SocketAddr) -> io::Result<u16> {
     const ATTEMPTS: u32 = 512;
     let ports = u32::from(u16::MAX - SOURCE_PORT_MIN) + 1;

@@ -1,6 +1,6 @@
-//! Unix sockets of the control path: abstract SOCK_SEQPACKET sockets, which Linux scopes to the network namespace just
-//! as it scopes RDMA devices, with descriptors passed by SCM_RIGHTS and callers named by SO_PEERCRED. Everything is
-//! close-on-exec and never raises SIGPIPE, because it runs inside programs that are not ours.
+//! Unix sockets of the control path: abstract SOCK_SEQPACKET sockets, which Linux scopes to the network namespace as it
+//! scopes RDMA devices. SCM_RIGHTS passes descriptors and SO_PEERCRED names callers. Everything is close-on-exec and
+//! never raises SIGPIPE, because it runs inside programs that are not ours.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,22 +13,22 @@ use rustix::net::{
 
 use crate::sockopt;
 
-/// Descriptors that one message may carry: the kernel's own bound (SCM_MAX_FD).
+/// Maximum number of descriptors in one message: the kernel's own bound (SCM_MAX_FD).
 pub const MESSAGE_FDS_MAX: usize = 253;
 
 /// Whether a call may sleep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wait {
-    /// Sleep until it can be done.
+    /// Sleep until the call can succeed.
     Block,
-    /// Answer `WouldBlock` in place of sleeping.
+    /// Return `WouldBlock` instead of sleeping.
     No,
 }
 
-/// Who is at the other end, as the kernel recorded it when the connection was made.
+/// Credentials of the peer, as the kernel recorded them when the connection was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Credentials {
-    /// Process, 0 if it is not visible from this PID namespace.
+    /// PID, 0 if it is not visible from this PID namespace.
     pub pid: u32,
     /// Effective user, translated into this user namespace.
     pub uid: u32,
@@ -36,14 +36,14 @@ pub struct Credentials {
     pub gid: u32,
 }
 
-/// What one receive brought.
+/// A received message.
 #[derive(Debug)]
 pub struct Received {
     /// Bytes written to the buffer; 0 is the end of the connection.
     pub len: usize,
-    /// The message was longer than the buffer; its rest is gone.
+    /// The message was longer than the buffer; the rest is lost.
     pub truncated: bool,
-    /// Descriptors that came with it, all close-on-exec.
+    /// Descriptors attached to it, all close-on-exec.
     pub fds: Vec<OwnedFd>,
 }
 
@@ -51,7 +51,7 @@ fn seqpacket(flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags | SocketFlags::CLOEXEC, None)?)
 }
 
-/// Listens on the abstract name; `AddrInUse` means that somebody else does already. The listener does not block.
+/// Listens on the abstract name; `AddrInUse` means that another socket already does. The listener does not block.
 pub fn listen_abstract(name: &str, backlog: i32) -> io::Result<OwnedFd> {
     let fd = seqpacket(SocketFlags::NONBLOCK)?;
     rustix::net::bind(&fd, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
@@ -59,7 +59,7 @@ pub fn listen_abstract(name: &str, backlog: i32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Connects to the abstract name; `ConnectionRefused` means that nobody listens. The socket made blocks.
+/// Connects to the abstract name; `ConnectionRefused` means that no process listens. The returned socket blocks.
 pub fn connect_abstract(name: &str) -> io::Result<OwnedFd> {
     let fd = seqpacket(SocketFlags::empty())?;
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
@@ -72,29 +72,29 @@ pub fn connect_abstract(name: &str) -> io::Result<OwnedFd> {
     }
 }
 
-/// Takes one waiting connection; the socket made does not block.
+/// Accepts a waiting connection; the returned socket does not block.
 pub fn accept(listener: impl AsFd) -> io::Result<OwnedFd> {
     Ok(rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?)
 }
 
-/// Two SOCK_SEQPACKET sockets joined to each other; they block.
+/// Creates two connected SOCK_SEQPACKET sockets; they block.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// A stream pair that does not block. What is written to one side waits in the other for as long as any process holds
-/// that side, even when the writer is gone: descriptors can be parked in it.
+/// Creates a non-blocking stream pair. Data written to one side waits in the other for as long as any process holds
+/// that side, even after the writer is gone: a process can park descriptors in it.
 pub fn stream_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// Says that no more will be sent; the other end reads what was sent, and then the end.
+/// Shuts down sending; the other end reads the data sent so far, and then the end.
 pub fn end_sending(fd: impl AsFd) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, rustix::net::Shutdown::Write)?)
 }
 
-/// Who is at the other end (SO_PEERCRED).
+/// Returns the credentials of the peer (SO_PEERCRED).
 pub fn peer_credentials(fd: impl AsFd) -> io::Result<Credentials> {
     let mut cred = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
@@ -114,8 +114,9 @@ pub fn peer_credentials(fd: impl AsFd) -> io::Result<Credentials> {
     Ok(Credentials { pid: u32::try_from(cred.pid).unwrap_or(0), uid: cred.uid, gid: cred.gid })
 }
 
-/// A pidfd of the process that made the connection (SO_PEERPIDFD of Linux 6.5, else pidfd_open): readable once it died,
-/// even when a child of it still holds the connection open. `None` where the kernel offers neither.
+/// Returns a pidfd of the process that made the connection (SO_PEERPIDFD of Linux 6.5, else pidfd_open). It is readable
+/// once that process died, even if a child of it still holds the connection open. `None` if the kernel supports
+/// neither.
 pub fn peer_pidfd(fd: impl AsFd) -> Option<OwnedFd> {
     const SO_PEERPIDFD: libc::c_int = 77;
     let mut raw: libc::c_int = -1;
@@ -125,14 +126,14 @@ pub fn peer_pidfd(fd: impl AsFd) -> Option<OwnedFd> {
         libc::getsockopt(fd.as_fd().as_raw_fd(), libc::SOL_SOCKET, SO_PEERPIDFD, (&raw mut raw).cast(), &raw mut len)
     };
     if rc == 0 && raw >= 0 {
-        // SAFETY: the kernel just made this descriptor for us.
+        // SAFETY: the kernel just returned this descriptor to us, so we own it.
         return Some(unsafe { OwnedFd::from_raw_fd(raw) });
     }
     let pid = i32::try_from(peer_credentials(fd).ok()?.pid).ok().and_then(rustix::process::Pid::from_raw)?;
     rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
 }
 
-/// Sends one message with its descriptors, of which there may be [`MESSAGE_FDS_MAX`].
+/// Sends one message with its descriptors, at most [`MESSAGE_FDS_MAX`].
 pub fn send(fd: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>], wait: Wait) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -151,19 +152,19 @@ pub fn send(fd: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>], wait: Wait) -> 
     }
 }
 
-/// Receives one message and at most `fds_max` descriptors; the kernel closes what is beyond. With `fds_max` 0 no
-/// descriptor of a stranger ever enters this process.
+/// Receives one message and at most `fds_max` descriptors; the kernel closes the excess. With `fds_max` 0 no foreign
+/// descriptor ever enters this process.
 pub fn recv(fd: impl AsFd, buffer: &mut [u8], fds_max: usize, wait: Wait) -> io::Result<Received> {
     recv_with(fd.as_fd(), buffer, fds_max, wait, RecvFlags::empty())
 }
 
-/// As [`recv`], but leaves the message where it is; the descriptors are duplicates. With [`set_peek_offset`] successive
-/// calls walk along the queue.
+/// As [`recv`], but leaves the message in the queue; the descriptors are duplicates. With [`set_peek_offset`]
+/// successive calls walk along the queue.
 pub fn peek(fd: impl AsFd, buffer: &mut [u8], fds_max: usize, wait: Wait) -> io::Result<Received> {
     recv_with(fd.as_fd(), buffer, fds_max, wait, RecvFlags::PEEK)
 }
 
-/// Where the next [`peek`] starts (SO_PEEK_OFF); each peek then moves it on.
+/// Sets the offset at which the next [`peek`] starts (SO_PEEK_OFF); each peek then advances it.
 pub fn set_peek_offset(fd: impl AsFd, offset: i32) -> io::Result<()> {
     sockopt::set_int(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, offset)
 }
@@ -176,7 +177,7 @@ fn recv_with(
     extra: RecvFlags,
 ) -> io::Result<Received> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MESSAGE_FDS_MAX))];
-    // Truncated to what the caller wants, so that the kernel drops the rest before it becomes ours.
+    // Limited to the caller's maximum, so that the kernel drops the rest before it enters this process.
     let room = if fds_max == 0 { 0 } else { rustix::cmsg_space!(ScmRights(fds_max.min(MESSAGE_FDS_MAX))) };
     let mut control = RecvAncillaryBuffer::new(space.get_mut(..room).unwrap_or_default());
     let mut flags = RecvFlags::CMSG_CLOEXEC | extra;
@@ -195,25 +196,25 @@ fn recv_with(
             fds.extend(rights);
         }
     }
-    // Padding of the control buffer may have let one more through than was asked for.
+    // Padding of the control buffer may have admitted one more than requested.
     fds.truncate(fds_max);
     Ok(Received { len: result.bytes, truncated: result.flags.contains(ReturnFlags::TRUNC), fds })
 }
 
-/// Limits how long a blocking receive sleeps; `WouldBlock` after it. Zero is for ever.
+/// Limits how long a blocking receive sleeps, then `WouldBlock`. Zero means no limit.
 pub fn set_receive_timeout(fd: impl AsFd, timeout: std::time::Duration) -> io::Result<()> {
     let value = if timeout.is_zero() { None } else { Some(timeout) };
     Ok(rustix::net::sockopt::set_socket_timeout(fd, rustix::net::sockopt::Timeout::Recv, value)?)
 }
 
-/// How much may wait on its way from this end: as much as that where the kernel lets us, else as much as it lets anybody.
+/// Sets the send buffer: to this size if the kernel permits, else to the limit for unprivileged users.
 pub fn set_send_buffer(fd: impl AsFd, bytes: i32) {
     if sockopt::set_int(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes).is_err() {
         let _ = sockopt::set_int(&fd, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes);
     }
 }
 
-/// Limits how long a blocking send sleeps; `WouldBlock` after it. Zero is for ever.
+/// Limits how long a blocking send sleeps, then `WouldBlock`. Zero means no limit.
 pub fn set_send_timeout(fd: impl AsFd, timeout: std::time::Duration) -> io::Result<()> {
     let value = if timeout.is_zero() { None } else { Some(timeout) };
     Ok(rustix::net::sockopt::set_socket_timeout(fd, rustix::net::sockopt::Timeout::Send, value)?)
@@ -237,7 +238,7 @@ mod tests {
             assert_eq!((&buffer, first.fds.len()), (b"one", 1));
             let second = peek(&b, &mut buffer, 4, Wait::No).unwrap();
             assert_eq!((&buffer, second.fds.len()), (b"two", 1));
-            // They still reach each other.
+            // They are still connected to each other.
             send(&first.fds[0], b"hi", &[], Wait::No).unwrap();
             assert_eq!(recv(&second.fds[0], &mut buffer, 0, Wait::No).unwrap().len, 2);
         }

@@ -1,45 +1,46 @@
-//! Copies between this process and another by the kernel (process_vm_readv, process_vm_writev). Which processes may be
-//! reached is the kernel's to say: those that we could debug.
+//! Copies between this process and another by the kernel (process_vm_readv, process_vm_writev). The kernel allows this
+//! for processes that we could debug.
 
 use std::io;
 
-/// A piece of memory of one of the two.
+/// A piece of memory of one of the two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Piece {
-    /// Address there.
+    /// Address in that process.
     pub addr: usize,
-    /// Bytes.
+    /// Length in bytes.
     pub len: usize,
 }
 
 const _: () = assert!(size_of::<Piece>() == size_of::<libc::iovec>());
 
-/// Pieces that one call takes, on each side.
+/// Maximum number of pieces in one call, on each side.
 pub const PIECES_MAX: usize = 1024;
 
-/// Copy from our memory into another process's; answers how many bytes were.
+/// Copies from our memory into another process's; returns the number of bytes copied.
 ///
 /// # Errors
-/// `PermissionDenied` if we may not, the process is gone, memory of ours or its is not there (EFAULT).
+/// `PermissionDenied` if the kernel forbids it; the process is gone; memory on either side is not mapped (EFAULT).
 ///
 /// # Safety
-/// The pieces of ours are such as may be read now. A process that the number names by mistake is changed.
+/// Our pieces are readable for the whole call. If `pid` names a wrong process, that process is modified.
 pub unsafe fn write(pid: i32, ours: &[Piece], theirs: &[Piece]) -> io::Result<usize> {
-    // SAFETY: a `Piece` is laid out as an iovec; the kernel only reads the lists, and our memory as the caller promised.
+    // SAFETY: a `Piece` has the layout of an iovec; the kernel only reads the lists, and our memory, as the caller
+    // promised.
     done(unsafe {
         let (ours, theirs) = (lists(ours), lists(theirs));
         libc::process_vm_writev(pid, ours.0, ours.1, theirs.0, theirs.1, 0)
     })
 }
 
-/// Copy from another process's memory into ours; likewise.
+/// Copies from another process's memory into ours; returns the number of bytes copied.
 ///
 /// # Errors
 /// As [`write()`].
 ///
 /// # Safety
-/// The pieces of ours are such as may be written now.
+/// Our pieces are writable for the whole call.
 pub unsafe fn read(pid: i32, ours: &[Piece], theirs: &[Piece]) -> io::Result<usize> {
     // SAFETY: as above; our memory may be written, as the caller promised.
     done(unsafe {
@@ -48,7 +49,7 @@ pub unsafe fn read(pid: i32, ours: &[Piece], theirs: &[Piece]) -> io::Result<usi
     })
 }
 
-/// Read a few bytes of another process; whether they all were there.
+/// Reads a few bytes of another process; fails unless all of them could be read.
 pub fn peek(pid: i32, addr: u64, out: &mut [u8]) -> io::Result<()> {
     let ours = [Piece { addr: out.as_mut_ptr().expose_provenance(), len: out.len() }];
     let theirs = [Piece { addr: addr as usize, len: out.len() }];
@@ -76,7 +77,7 @@ mod tests {
         let ours = [Piece { addr: from.as_ptr().expose_provenance(), len: 32 }];
         let start = to.as_mut_ptr().expose_provenance();
         let theirs = [Piece { addr: start, len: 16 }, Piece { addr: start + 16, len: 16 }];
-        // SAFETY: both are ours.
+        // SAFETY: both ranges are ours.
         assert_eq!(unsafe { write(pid, &ours, &theirs) }.unwrap(), 32);
         assert_eq!(to, from);
         let nowhere = [Piece { addr: 4096, len: 32 }];

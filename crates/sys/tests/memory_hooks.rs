@@ -1,6 +1,7 @@
-//! Programs' libraries watch the C library's calls that change mappings: UCX, Open MPI and libfabric keep registrations of
-//! memory, and drop one when its pages seem to go. Pages that become shared in place do not go, so nobody may see them do. This
-//! program's own definitions stand before the C library's, as such a library's hooks do.
+//! Hooked memory calls: some libraries of programs intercept the C library's calls that change mappings. UCX, Open MPI
+//! and libfabric keep registrations of memory, and drop one when its pages seem to go away. Pages that become shared in
+//! place stay, so the hooks must not see a call. This program's own definitions precede the C library's, as such a
+//! library's hooks do.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,7 +74,7 @@ fn nobody_sees_pages_become_shared_and_private_again() {
 
     let addr = memory.expose_provenance() as u64;
     mapping::check(addr, LEN as u64, true).unwrap();
-    // Careful of the harness's other thread.
+    // Not careful, because of the test harness's other thread.
     let mut sharer = Sharer::new(false).unwrap();
     let extents = sharer.share(addr, LEN as u64, 0, &mut |work| work());
     assert_eq!(extents.iter().map(|e| e.len).sum::<u64>(), LEN as u64, "{:?}", sharer.take_refusal());
@@ -81,7 +82,7 @@ fn nobody_sees_pages_become_shared_and_private_again() {
     assert_eq!(SEEN.swap(0, Ordering::Relaxed), 0, "calls that a hook would have seen");
 
     // The hooks are in place.
-    // SAFETY: our own mapping, which nobody uses any more.
+    // SAFETY: our own mapping, which is not used again.
     assert_eq!(unsafe { libc::munmap(memory, LEN) }, 0);
     assert_eq!(SEEN.load(Ordering::Relaxed), 1);
 }

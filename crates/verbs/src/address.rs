@@ -11,12 +11,12 @@ impl Gid {
     /// The GID with no bit set: "none".
     pub const ZERO: Gid = Gid([0; 16]);
 
-    /// The IPv4 address inside `::ffff:a.b.c.d`, if this is one.
+    /// Returns the IPv4 address inside `::ffff:a.b.c.d`, if this is one.
     pub fn ipv4(&self) -> Option<Ipv4Addr> {
         Ipv6Addr::from(self.0).to_ipv4_mapped()
     }
 
-    /// This GID as the IP address that packets carry.
+    /// Returns this GID as the IP address that packets carry.
     pub fn ip(&self) -> IpAddr {
         match self.ipv4() {
             Some(v4) => IpAddr::V4(v4),
@@ -24,7 +24,7 @@ impl Gid {
         }
     }
 
-    /// Whether this names a multicast group (an IPv4 group mapped, or `ff00::/8`).
+    /// Whether this GID names a multicast group (a mapped IPv4 group, or `ff00::/8`).
     pub fn is_multicast(&self) -> bool {
         self.ip().is_multicast()
     }
@@ -75,7 +75,7 @@ pub struct GidEntry {
     pub gid: Gid,
     /// Its framing.
     pub gid_type: GidType,
-    /// The network interface it belongs to.
+    /// The network interface that the row belongs to.
     pub ifindex: u32,
 }
 
@@ -99,7 +99,7 @@ impl Mtu {
     /// All five, smallest first.
     pub const ALL: [Mtu; 5] = [Mtu::Mtu256, Mtu::Mtu512, Mtu::Mtu1024, Mtu::Mtu2048, Mtu::Mtu4096];
 
-    /// From the enum value 1..=5.
+    /// Converts from the enum value, 1..=5.
     pub fn from_enum(value: u32) -> Option<Mtu> {
         Mtu::ALL.get((value as usize).checked_sub(1)?).copied()
     }
@@ -109,16 +109,16 @@ impl Mtu {
         128 << (self as u8)
     }
 
-    /// The largest MTU that is no larger than `bytes`.
+    /// Returns the largest MTU that is no larger than `bytes`.
     pub fn at_most(bytes: usize) -> Option<Mtu> {
         Mtu::ALL.into_iter().rev().find(|m| m.bytes() <= bytes)
     }
 }
 
-/// Where packets go and how: what `struct ibv_ah_attr` says, resolved to addresses at creation.
+/// A destination and the path to it: `struct ibv_ah_attr`, resolved to addresses at creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AddressVector {
-    /// Source GID (row `sgid_index` of the port's table when it was resolved).
+    /// Source GID (row `sgid_index` of the port's table at resolution time).
     pub sgid: Gid,
     /// Row of the source GID.
     pub sgid_index: u8,
@@ -132,7 +132,7 @@ pub struct AddressVector {
     pub traffic_class: u8,
     /// Service level.
     pub sl: u8,
-    /// Port of the device, 1.
+    /// Port of the device; always 1.
     pub port_num: u8,
     /// Destination LID (InfiniBand only).
     pub dlid: u16,
@@ -144,7 +144,7 @@ pub struct AddressVector {
     pub is_global: bool,
     /// Interface that link-local addresses are scoped to.
     pub ifindex: u32,
-    /// How packets are framed: as the source GID's row says.
+    /// Framing of packets, from the source GID's row.
     pub gid_type: GidType,
 }
 

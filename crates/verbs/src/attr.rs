@@ -1,4 +1,4 @@
-//! Attributes: of a queue pair, of queues, of devices and ports.
+//! Attributes of queue pairs, queues, devices and ports.
 
 use crate::{Access, AddressVector, Cookie, CqId, Mtu, PdId, QpState, QpType, SrqId, XrcdId};
 
@@ -13,10 +13,10 @@ pub struct QpCap {
     pub max_inline_data: u32,
 }
 
-/// What a queue pair is created with.
+/// Creation attributes of a queue pair.
 #[derive(Clone, Copy, Debug)]
 pub struct QpInit {
-    /// Kind.
+    /// Type of the queue pair.
     pub qp_type: QpType,
     /// Protection domain (none for an XRC target).
     pub pd: Option<PdId>,
@@ -28,11 +28,11 @@ pub struct QpInit {
     pub srq: Option<SrqId>,
     /// XRC domain (XRC target only).
     pub xrcd: Option<XrcdId>,
-    /// Sizes asked for; what was granted is in the answer.
+    /// Requested sizes; the answer holds the granted ones.
     pub cap: QpCap,
     /// Whether every send work request makes a completion.
     pub sq_sig_all: bool,
-    /// Owner's cookie.
+    /// The owner's cookie.
     pub cookie: Cookie,
 }
 
@@ -87,16 +87,16 @@ bitflags::bitflags! {
     }
 }
 
-/// `struct ibv_qp_attr` without the alternate path (automatic path migration is not offered).
+/// `struct ibv_qp_attr` without the alternate path (automatic path migration is not supported).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QpAttr {
-    /// State to go to, or current.
+    /// Target state, or the current one in a query.
     pub qp_state: QpState,
     /// State the caller believes the queue pair is in.
     pub cur_qp_state: QpState,
-    /// Whether SQ_DRAINED is wanted when going to SQD.
+    /// Whether the program wants SQ_DRAINED on the transition to SQD.
     pub en_sqd_async_notify: bool,
-    /// Rights of the peer.
+    /// The peer's access rights.
     pub qp_access: Access,
     /// Row of the P_Key table.
     pub pkey_index: u16,
@@ -108,11 +108,11 @@ pub struct QpAttr {
     pub av: Option<AddressVector>,
     /// Path MTU.
     pub path_mtu: Mtu,
-    /// Local ACK timeout: 4.096 µs × 2^timeout, 0 = for ever.
+    /// Local ACK timeout: 4.096 µs × 2^timeout; 0 means infinite.
     pub timeout: u8,
-    /// Retries without an answer, 0..=7.
+    /// Retries after a timeout, 0..=7.
     pub retry_cnt: u8,
-    /// Retries after RNR, 7 = for ever.
+    /// Retries after an RNR NAK; 7 means unlimited.
     pub rnr_retry: u8,
     /// First PSN expected.
     pub rq_psn: u32,
@@ -124,7 +124,7 @@ pub struct QpAttr {
     pub max_dest_rd_atomic: u8,
     /// RNR timer code sent in RNR NAKs.
     pub min_rnr_timer: u8,
-    /// Peer's queue pair number.
+    /// The peer's queue pair number.
     pub dest_qpn: u32,
     /// Sizes.
     pub cap: QpCap,
@@ -159,12 +159,12 @@ impl Default for QpAttr {
     }
 }
 
-/// What a completion queue is created with.
+/// Creation attributes of a completion queue.
 #[derive(Clone, Copy, Debug)]
 pub struct CqInit {
-    /// Entries asked for.
+    /// Requested number of entries.
     pub cqe: u32,
-    /// Owner's cookie.
+    /// The owner's cookie.
     pub cookie: Cookie,
     /// `IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN`: the program promises not to overrun.
     pub ignore_overrun: bool,
@@ -179,7 +179,7 @@ pub struct SrqAttr {
     pub srq_limit: u32,
 }
 
-/// What a shared receive queue is created with.
+/// Creation attributes of a shared receive queue.
 #[derive(Clone, Copy, Debug)]
 pub struct SrqInit {
     /// Protection domain.
@@ -188,7 +188,7 @@ pub struct SrqInit {
     pub attr: SrqAttr,
     /// XRC: domain and completion queue.
     pub xrc: Option<(XrcdId, CqId)>,
-    /// Owner's cookie.
+    /// The owner's cookie.
     pub cookie: Cookie,
 }
 
@@ -202,7 +202,7 @@ pub enum PortState {
     Active = 4,
 }
 
-/// What a port is, as far as it changes.
+/// Attributes of a port that can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortAttr {
     /// State.
@@ -211,13 +211,13 @@ pub struct PortAttr {
     pub active_mtu: Mtu,
     /// GID table, valid rows only.
     pub gids: Vec<crate::GidEntry>,
-    /// Megabits a second of the interface, if it says.
+    /// Link speed of the interface in Mbit/s, if the interface reports one.
     pub link_speed_mbps: Option<u32>,
-    /// The port is one of an InfiniBand fabric, and this is what it is there; else it is RoCE's.
+    /// Attributes of a port on an InfiniBand fabric; `None` for a RoCE port.
     pub infiniband: Option<Box<IbPortAttr>>,
 }
 
-/// A port on an InfiniBand fabric: what subnet management made of it, in the numbers of the specification (IBA 14.2.5).
+/// A port on an InfiniBand fabric, as subnet management configured it, in the specification's encodings (IBA 14.2.5).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct IbPortAttr {
     /// SystemImageGUID of the adapter.
@@ -232,13 +232,13 @@ pub struct IbPortAttr {
     pub state: u8,
     /// PortPhysicalState.
     pub phys_state: u8,
-    /// Base LID, 0 before a subnet manager gave one.
+    /// Base LID; 0 until a subnet manager assigns one.
     pub lid: u16,
-    /// Low bits of LIDs that the port passes over.
+    /// LMC: the number of low LID bits that the port ignores.
     pub lmc: u8,
     /// LID of the subnet manager.
     pub sm_lid: u16,
-    /// Service level to it.
+    /// Service level to the subnet manager.
     pub sm_sl: u8,
     /// CapabilityMask.
     pub capabilities: u32,
@@ -248,7 +248,7 @@ pub struct IbPortAttr {
     pub max_mtu: u16,
     /// LinkWidthActive.
     pub active_width: u8,
-    /// Speed in the numbers of `ibv_port_attr`.
+    /// Active speed in the encoding of `ibv_port_attr`.
     pub active_speed: u16,
     /// VLCap.
     pub vl_cap: u8,
@@ -269,14 +269,14 @@ pub struct IbPortAttr {
 }
 
 impl IbPortAttr {
-    /// The virtual lane that the port puts packets of a service level on.
+    /// Returns the virtual lane of packets with this service level.
     #[inline]
     pub fn virtual_lane(&self, sl: u8) -> u8 {
         (self.sl_to_vl >> (60 - 4 * u32::from(sl & 0xf))) as u8 & 0xf
     }
 }
 
-/// A device as a process knows it.
+/// A device as a process sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceAttr {
     /// Name, such as `rxe0`.
@@ -292,19 +292,19 @@ pub struct DeviceAttr {
 }
 
 impl DeviceAttr {
-    /// The port of this number.
+    /// Returns the port with this number.
     #[inline]
     pub fn port(&self, number: u8) -> Option<&PortAttr> {
         self.ports.get(usize::from(number).checked_sub(1)?)
     }
 
-    /// Whether it is an adapter of an InfiniBand fabric, and what its first port is there.
+    /// Returns the fabric attributes of the first port if the device is an adapter on an InfiniBand fabric.
     #[inline]
     pub fn fabric(&self) -> Option<&IbPortAttr> {
         self.ports.first()?.infiniband.as_deref()
     }
 
-    /// The rows of all ports' GID tables.
+    /// Returns the rows of all ports' GID tables.
     pub fn gids(&self) -> impl Iterator<Item = &crate::GidEntry> {
         self.ports.iter().flat_map(|port| &port.gids)
     }

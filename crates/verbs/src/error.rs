@@ -1,10 +1,10 @@
-//! Errors of verbs calls: each says who is to blame, and is translated once into the errno that the manual page of
-//! the call promises.
+//! Errors of verbs calls. Each names the cause, and is translated once into the errno that the manual page of the call
+//! promises.
 
 /// A positive errno value, as `errno.h` numbers them on Linux.
 pub type Errno = i32;
 
-/// Why a verbs call was refused.
+/// Reason for refusing a verbs call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum VerbsError {
     /// An argument is outside what the call or the object allows.
@@ -16,16 +16,16 @@ pub enum VerbsError {
     /// The object is still used by another object.
     #[error("busy: {0}")]
     Busy(&'static str),
-    /// The adapter does not do this.
+    /// The adapter does not support this.
     #[error("not supported: {0}")]
     NotSupported(&'static str),
     /// The caller may not do this.
     #[error("not permitted: {0}")]
     Permission(&'static str),
-    /// The memory named is not mapped, or not with the rights asked for.
+    /// The memory is not mapped, or not with the requested rights.
     #[error("bad address: {0}")]
     Fault(&'static str),
-    /// The handle names nothing (any more).
+    /// The handle names no object, or no longer does.
     #[error("no such object: {0}")]
     NoSuchObject(&'static str),
     /// The device has gone or the daemon refused.
@@ -37,7 +37,7 @@ pub enum VerbsError {
 }
 
 impl VerbsError {
-    /// The errno a verbs caller gets.
+    /// Returns the errno for the verbs caller.
     pub fn errno(self) -> Errno {
         match self {
             VerbsError::Invalid(_) | VerbsError::NoSuchObject(_) => 22,

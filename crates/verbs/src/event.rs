@@ -28,7 +28,7 @@ pub enum AsyncEvent {
     GidChange = 18,
 }
 
-/// What an asynchronous event is about.
+/// Subject of an asynchronous event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AsyncSubject {
     /// A completion queue.
@@ -43,10 +43,10 @@ pub enum AsyncSubject {
     Device,
 }
 
-/// Something that the owner of the objects is to be told.
+/// An event for the owner of the objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// An armed CQ got a completion that it was armed for.
+    /// An armed CQ got a completion of the kind it was armed for.
     Completion {
         /// The CQ.
         cq: CqId,
@@ -57,11 +57,11 @@ pub enum Event {
     Async {
         /// The device.
         device: DeviceId,
-        /// Which.
+        /// The kind of event.
         event: AsyncEvent,
-        /// About what.
+        /// The object or port that the event is about.
         subject: AsyncSubject,
-        /// Cookie of the object (0 for ports and devices).
+        /// Cookie of the object; 0 for ports and devices.
         cookie: Cookie,
     },
 }

@@ -1,5 +1,5 @@
-//! Handles of the objects that one process owns. They are small integers into the tables of `hca`; a stale handle is
-//! answered with an error, never with another object, because each carries the generation of its slot.
+//! Handles of the objects that one process owns. They are small integers into the tables of `hca`. Each carries the
+//! generation of its slot, so a stale handle yields an error and never another object.
 
 macro_rules! handle {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
@@ -8,7 +8,7 @@ macro_rules! handle {
         pub struct $name {
             /// Index into the table.
             pub index: u32,
-            /// Generation of that place, so that a handle kept too long is noticed.
+            /// Generation of the slot, which exposes stale handles.
             pub generation: u32,
         }
         impl std::fmt::Debug for $name {
@@ -36,12 +36,12 @@ handle! {
     XrcdId,
 }
 
-/// A queue pair number: 24 bits, as it stands in the BTH.
+/// A queue pair number: 24 bits, as in the BTH.
 pub type Qpn = u32;
 
-/// The cookie that the owner of an object gave when creating it (the ABI layer's pointer); it comes back in events.
+/// The cookie that the owner of an object passed at creation (the ABI layer's pointer); events return it.
 pub type Cookie = u64;
 
-/// Index of a device (adapter) among those the daemon told this process about.
+/// Index of a device (adapter) in the daemon's list for this process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct DeviceId(pub u32);

@@ -1,6 +1,6 @@
-//! The nouns of verbs, free of any transport and any C layout: what a queue pair, a work request, a completion and
-//! an address are. Every layer above the wire speaks in these; `abi/ibverbs` translates them to rdma-core's structs.
-//! Numeric values are those of `infiniband/verbs.h`, so the translation is a cast wherever that is possible.
+//! The data types of verbs, free of any transport and any C layout: queue pairs, work requests, completions and
+//! addresses. Every layer above the wire uses them; `abi/ibverbs` translates them to rdma-core's structs. Numeric
+//! values are those of `infiniband/verbs.h`, so the translation is a cast wherever that is possible.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -1,4 +1,4 @@
-//! Limits of the adapter. Each is what `ibv_query_device` says and what the code enforces.
+//! Limits of the adapter: `ibv_query_device` reports each, and the code enforces it.
 
 /// Work requests on one queue.
 pub const QP_WR_MAX: u32 = 32_768;

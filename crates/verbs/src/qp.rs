@@ -1,4 +1,4 @@
-//! Kinds and states of queue pairs.
+//! Types and states of queue pairs.
 
 /// `enum ibv_qp_type`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -17,7 +17,7 @@ pub enum QpType {
 }
 
 impl QpType {
-    /// From the enum value.
+    /// Converts from the enum value.
     pub fn from_enum(value: u32) -> Option<QpType> {
         Some(match value {
             2 => QpType::Rc,
@@ -54,7 +54,7 @@ impl QpType {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u32)]
 pub enum QpState {
-    /// Just made; nothing may be posted.
+    /// Newly created; nothing may be posted.
     Reset = 0,
     /// Receives may be posted.
     Init = 1,
@@ -62,16 +62,16 @@ pub enum QpState {
     Rtr = 2,
     /// Ready to send.
     Rts = 3,
-    /// Send queue drained: in-flight work ends, new work waits.
+    /// Send queue drained: in-flight work finishes, new work waits.
     Sqd = 4,
-    /// Send queue error (UC and UD): sends flush, receives go on.
+    /// Send queue error (UC and UD): sends are flushed, receives continue.
     Sqe = 5,
-    /// Error: all work flushes.
+    /// Error: all work is flushed.
     Err = 6,
 }
 
 impl QpState {
-    /// From the enum value.
+    /// Converts from the enum value.
     pub fn from_enum(value: u32) -> Option<QpState> {
         use QpState::*;
         [Reset, Init, Rtr, Rts, Sqd, Sqe, Err].get(value as usize).copied()

@@ -1,6 +1,6 @@
-//! Which state a queue pair may go to, and what must and may be said on the way: IBA 10.3.1 and the manual page of
-//! `ibv_modify_qp`, as one table. An attribute that a transition neither requires nor allows makes the call fail and
-//! leaves the queue pair as it was.
+//! State transitions of queue pairs with their required and optional attributes (IBA 10.3.1 and the manual page of
+//! `ibv_modify_qp`), as one table. An attribute that a transition neither requires nor allows makes the call fail and
+//! leaves the queue pair unchanged.
 //!
 //! ```text
 //!            +-------+        +------+        +-----+        +-----+
@@ -19,17 +19,17 @@
 
 use crate::{QpAttrMask, QpState, QpType, VerbsError};
 
-/// What one transition asks of each kind of queue pair.
+/// One transition: its attributes for each queue pair type.
 struct Transition {
     from: QpState,
     to: QpState,
-    /// Attributes that must be given; columns as in [`column`].
+    /// Required attributes; columns as in [`column`].
     required: [QpAttrMask; 5],
-    /// Attributes that may be given besides.
+    /// Optional attributes.
     optional: [QpAttrMask; 5],
 }
 
-/// Column of a kind in [`Transition`].
+/// Returns the column of a queue pair type in [`Transition`].
 fn column(qp_type: QpType) -> usize {
     match qp_type {
         QpType::Ud => 0,
@@ -51,7 +51,7 @@ const fn plain(from: QpState, to: QpState) -> Transition {
     Transition { from, to, required: NONE, optional: NONE }
 }
 
-/// Where a connection stands in INIT: the same words required from RESET and optional in INIT.
+/// Attributes that are required from RESET to INIT and optional in INIT.
 const START: [QpAttrMask; 5] = [
     attrs!(PKEY_INDEX PORT QKEY),
     attrs!(PKEY_INDEX PORT ACCESS_FLAGS),
@@ -60,7 +60,7 @@ const START: [QpAttrMask; 5] = [
     attrs!(PKEY_INDEX PORT ACCESS_FLAGS),
 ];
 
-/// What may change on the way into RTS and while in it.
+/// Attributes that may change on the way into RTS and while in it.
 const RUNNING: [QpAttrMask; 5] = [
     attrs!(CUR_STATE QKEY),
     attrs!(CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE),
@@ -146,16 +146,17 @@ const TRANSITIONS: &[Transition] = &[
     plain(Error, Error),
 ];
 
-/// The attributes that a transition requires and those it allows besides, or `None` if there is no such transition.
+/// Returns the attributes that a transition requires and those that it also allows, or `None` if there is no such
+/// transition.
 pub fn attributes(qp_type: QpType, from: QpState, to: QpState) -> Option<(QpAttrMask, QpAttrMask)> {
     let row = TRANSITIONS.iter().find(|t| t.from == from && t.to == to)?;
     let column = column(qp_type);
     Some((row.required[column], row.optional[column]))
 }
 
-/// The attributes of `mask` that a queue pair of this kind heeds. Programs set up both halves of XRC alike, as one RC
-/// queue pair, and what concerns the half that is not there is passed over: an initiator answers no READs and sends no
-/// RNR NAKs, a target retries nothing.
+/// Returns the attributes of `mask` that a queue pair of this type uses. Programs set up both halves of XRC alike, as
+/// one RC queue pair, so attributes of the missing half are ignored: an initiator answers no READs and sends no RNR
+/// NAKs, a target retries nothing.
 pub fn heeded(qp_type: QpType, mask: QpAttrMask) -> QpAttrMask {
     match qp_type {
         QpType::XrcSend => mask - (QpAttrMask::MAX_DEST_RD_ATOMIC | QpAttrMask::MIN_RNR_TIMER),
@@ -164,8 +165,8 @@ pub fn heeded(qp_type: QpType, mask: QpAttrMask) -> QpAttrMask {
     }
 }
 
-/// Whether a queue pair of this kind may go `from` one state `to` another with these attributes given.
-/// [`QpAttrMask::STATE`] itself is not looked at: without it a caller asks to stay, `to` equal to `from`.
+/// Checks whether a queue pair of this type may go `from` one state `to` another with these attributes.
+/// [`QpAttrMask::STATE`] itself is ignored: a caller that omits it wants to stay, with `to` equal to `from`.
 pub fn check(qp_type: QpType, from: QpState, to: QpState, mask: QpAttrMask) -> Result<(), VerbsError> {
     let Some((required, optional)) = attributes(qp_type, from, to) else {
         return Err(VerbsError::Invalid("no such transition from the queue pair's state"));
@@ -201,7 +202,7 @@ mod tests {
         if names.is_empty() { "-".to_owned() } else { names.join(" ") }
     }
 
-    /// Every state times every state times every kind, as text.
+    /// Renders every state times every state times every type as text.
     fn render() -> String {
         let mut out = String::new();
         for qp_type in TYPES {
@@ -227,7 +228,7 @@ mod tests {
 
     /// To accept a change of the table: `WEFT_BLESS=1 cargo test -p weft-verbs`.
     #[test]
-    #[allow(clippy::disallowed_methods)] // A test may look at its environment.
+    #[allow(clippy::disallowed_methods)] // A test may read its environment.
     fn the_table_is_the_recorded_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/qp_state.snapshot");
         let now = render();

@@ -1,4 +1,4 @@
-//! Time as a value. State machines never read a clock: whoever drives them passes the instant in.
+//! Time as a value. State machines never read a clock: the driver passes the instant in.
 
 use std::ops::{Add, Sub};
 
@@ -9,7 +9,7 @@ pub struct Instant(pub u64);
 pub use std::time::Duration;
 
 impl Instant {
-    /// The time from `earlier` to `self`, zero if `earlier` is later.
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is later.
     pub fn since(self, earlier: Instant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

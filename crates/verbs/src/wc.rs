@@ -68,34 +68,35 @@ bitflags::bitflags! {
 /// A work completion. On an error only `wr_id`, `status`, `qp_num` and `vendor_err` mean anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Wc {
-    /// The program's number of the work request.
+    /// The program's ID of the work request.
     pub wr_id: u64,
-    /// How it ended.
+    /// Completion status.
     pub status: WcStatus,
-    /// What it was.
+    /// The completed operation.
     pub opcode: WcOpcode,
     /// Detail for people; 0 if none.
     pub vendor_err: u32,
-    /// Bytes (receives, READ, atomics).
+    /// Byte count (receives, READ, atomics).
     pub byte_len: u32,
-    /// Immediate data as it came (network order in memory), or the invalidated R_Key.
+    /// Immediate data as received (network order in memory), or the invalidated R_Key.
     pub imm_data: u32,
     /// Number of the local queue pair.
     pub qp_num: u32,
-    /// Number of the sender (UD), or the SRQ number (XRC is told by the SRQ).
+    /// Queue pair number of the peer; for XRC, the SRQ number.
     pub src_qp: u32,
     /// Flags.
     pub flags: WcFlags,
     /// Source LID (0 on RoCE).
     pub slid: u16,
-    /// Service level; of a datagram over RoCE what its network header is (bit 3: UDP; bits 0 to 2: 0 GRH, 1 IPv6, 2 IPv4).
+    /// Service level. For a datagram over RoCE, the kind of its network header (bit 3: UDP; bits 0 to 2: 0 GRH, 1 IPv6,
+    /// 2 IPv4).
     pub sl: u8,
     /// Path bits.
     pub dlid_path_bits: u8,
     /// P_Key row.
     pub pkey_index: u16,
-    /// Whether a solicited-only armed CQ wakes for this one (the peer asked, or it is an error).
+    /// Whether this completion wakes a CQ armed for solicited events only (the peer asked for it, or it is an error).
     pub solicited: bool,
-    /// Nanoseconds of the driver's clock when the completion was made.
+    /// Nanoseconds of the driver's clock at the time of the completion.
     pub timestamp: u64,
 }

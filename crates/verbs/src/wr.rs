@@ -18,13 +18,13 @@ bitflags::bitflags! {
     /// `IBV_SEND_*`.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
     pub struct SendFlags: u32 {
-        /// Wait for earlier READs and atomics to finish first.
+        /// Wait until earlier READs and atomics finish.
         const FENCE = 1;
-        /// Make a completion on success.
+        /// Generate a completion on success.
         const SIGNALED = 1 << 1;
         /// Ask the peer for a solicited event.
         const SOLICITED = 1 << 2;
-        /// Take the payload now; keys are not looked at.
+        /// Copy the payload now; local keys are ignored.
         const INLINE = 1 << 3;
         /// Checksum offload (Ethernet queue pairs only).
         const IP_CSUM = 1 << 4;
@@ -40,18 +40,18 @@ pub struct RemoteTarget {
     pub rkey: u32,
 }
 
-/// What a memory-window bind asks for.
+/// Parameters of a memory window bind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MwBind {
-    /// R_Key of the window as it is now (the window's handle on the data path).
+    /// Current R_Key of the window (the window's handle on the data path).
     pub mw_rkey: u32,
-    /// R_Key that it shall have (type 2: same index, the caller's tag; type 1: chosen at post time).
+    /// New R_Key (type 2: same index, the caller's tag; type 1: chosen at post time).
     pub new_rkey: u32,
-    /// L_Key of the region beneath.
+    /// L_Key of the underlying region.
     pub mr_lkey: u32,
-    /// First address.
+    /// First address of the range.
     pub addr: u64,
-    /// Bytes; 0 unbinds (type 1).
+    /// Length in bytes; 0 unbinds (type 1).
     pub length: u64,
     /// Rights granted, an [`crate::Access`].
     pub access: crate::Access,
@@ -114,31 +114,31 @@ pub struct UdTarget {
     pub av: AddressVector,
     /// Queue pair number.
     pub remote_qpn: u32,
-    /// Q_Key; with the top bit set the sender's own is used instead (IBA 10.2.5).
+    /// Q_Key; if the top bit is set, the sender uses its own Q_Key instead (IBA 10.2.5).
     pub remote_qkey: u32,
 }
 
 /// A send work request, borrowed from the caller for the duration of the post.
 #[derive(Clone, Copy, Debug)]
 pub struct SendWr<'a> {
-    /// The program's number for it.
+    /// The program's ID for it.
     pub wr_id: u64,
     /// Flags.
     pub flags: SendFlags,
-    /// What to do.
+    /// The operation.
     pub op: SendOp,
     /// Local memory.
     pub sges: &'a [Sge],
     /// Datagram destination (UD only).
     pub ud: Option<UdTarget>,
-    /// Number of the SRQ at the peer (XRC only).
+    /// SRQ number at the peer (XRC only).
     pub xrc_srqn: Option<u32>,
 }
 
 /// A receive work request.
 #[derive(Clone, Copy, Debug)]
 pub struct RecvWr<'a> {
-    /// The program's number for it.
+    /// The program's ID for it.
     pub wr_id: u64,
     /// Local memory.
     pub sges: &'a [Sge],

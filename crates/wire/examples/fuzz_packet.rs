@@ -1,7 +1,7 @@
-//! Fuzzing without nightly: mutate packets of the captures and feed the fuzz targets, for `--seconds N`. A panic is a
-//! finding; the bytes at fault are printed as hexadecimal, for `tests/corpus`.
+//! Fuzzing without a nightly compiler: mutates packets of the captures and feeds them to the fuzz targets, for
+//! `--seconds N`. A panic is a finding; the program prints the offending bytes in hexadecimal, for `tests/corpus`.
 
-// A program for a person at a terminal, not part of the crate: it may look at the clock.
+// A program for a person at a terminal, not part of the crate: it may read the clock.
 #![allow(clippy::disallowed_methods)]
 
 use std::path::Path;

@@ -17,7 +17,7 @@ use crate::Psn;
 #[repr(C)]
 pub struct Aeth(U32);
 
-/// What an acknowledgement says.
+/// Content of an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Syndrome {
     /// Positive, with a credit code ([`credit_count`]).
@@ -30,18 +30,18 @@ pub enum Syndrome {
     Reserved(u8),
 }
 
-/// Why a request was refused; unknown values survive.
+/// Reason for refusing a request; unknown values survive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NakCode(pub u8);
 
 impl NakCode {
     /// A PSN was skipped.
     pub const PSN_SEQUENCE: NakCode = NakCode(0);
-    /// The request cannot be carried out as it stands.
+    /// The request is invalid in itself.
     pub const INVALID_REQUEST: NakCode = NakCode(1);
-    /// The key, range or right is wrong.
+    /// The key, range or access right is wrong.
     pub const REMOTE_ACCESS: NakCode = NakCode(2);
-    /// The responder failed on its own account.
+    /// The responder itself failed.
     pub const REMOTE_OPERATIONAL: NakCode = NakCode(3);
     /// RD only.
     pub const INVALID_RD_REQUEST: NakCode = NakCode(4);
@@ -56,12 +56,12 @@ const CREDITS: [u32; 31] = [
     8192, 12288, 16384, 24576, 32768,
 ];
 
-/// Messages that a credit code allows, `None` for "no flow control".
+/// Returns the number of messages that a credit code allows, `None` for "no flow control".
 pub fn credit_count(code: u8) -> Option<u32> {
     CREDITS.get(usize::from(code)).copied()
 }
 
-/// The largest credit code whose count is no more than `count`.
+/// Returns the largest credit code whose count does not exceed `count`.
 pub fn credit_code(count: u32) -> u8 {
     (CREDITS.partition_point(|&c| c <= count) - 1) as u8
 }
@@ -72,13 +72,13 @@ const RNR_US: [u32; 32] = [
     15_360, 20_480, 30_720, 40_960, 61_440, 81_920, 122_880, 163_840, 245_760, 327_680, 491_520,
 ];
 
-/// Microseconds that an RNR timer code stands for.
+/// Returns the delay of an RNR timer code in microseconds.
 pub fn rnr_delay_us(code: u8) -> u32 {
     RNR_US[usize::from(code & 31)]
 }
 
 impl Syndrome {
-    /// The byte on the wire.
+    /// Converts to the byte on the wire.
     pub fn to_byte(self) -> u8 {
         match self {
             Syndrome::Ack(c) => c & 31,
@@ -88,7 +88,7 @@ impl Syndrome {
         }
     }
 
-    /// From the byte on the wire; the top bit is reserved and ignored.
+    /// Converts from the byte on the wire; the top bit is reserved and ignored.
     pub fn from_byte(byte: u8) -> Syndrome {
         match byte >> 5 & 3 {
             0 => Syndrome::Ack(byte & 31),
@@ -100,10 +100,10 @@ impl Syndrome {
 }
 
 impl Aeth {
-    /// Bytes.
+    /// Length in bytes.
     pub const LEN: usize = 4;
 
-    /// Compose.
+    /// Composes the header.
     pub fn new(syndrome: Syndrome, msn: u32) -> Aeth {
         Aeth((u32::from(syndrome.to_byte()) << 24 | msn & Psn::MASK).into())
     }

@@ -26,11 +26,11 @@ pub struct Bth {
 const _: () = assert!(size_of::<Bth>() == Bth::LEN);
 
 impl Bth {
-    /// Bytes.
+    /// Length in bytes.
     pub const LEN: usize = 12;
 
-    /// A header with the given opcode, P_Key, destination and PSN; all bits clear but MigReq, which a sender without
-    /// path migration keeps set (IBA 17.2.8: "migrated").
+    /// Creates a header with the given opcode, P_Key, destination and PSN. All flag bits are clear except MigReq, which
+    /// a sender without path migration keeps set (IBA 17.2.8: "migrated").
     pub fn new(opcode: Opcode, pkey: u16, dest_qp: u32, psn: Psn) -> Bth {
         Bth {
             opcode: opcode.0,
@@ -77,7 +77,7 @@ impl Bth {
     pub fn dest_qp(&self) -> u32 {
         self.dest.get() & Psn::MASK
     }
-    /// Whether an acknowledgement is asked for.
+    /// Whether the sender requests an acknowledgement.
     pub fn ack_req(&self) -> bool {
         self.psn.get() >> 31 != 0
     }
@@ -85,23 +85,23 @@ impl Bth {
     pub fn psn(&self) -> Psn {
         Psn::new(self.psn.get())
     }
-    /// Set the solicited event bit.
+    /// Sets the solicited event bit.
     pub fn set_solicited(&mut self, on: bool) {
         self.flags = self.flags & 0x7f | u8::from(on) << 7;
     }
-    /// Set the migration state bit.
+    /// Sets the migration state bit.
     pub fn set_mig_req(&mut self, on: bool) {
         self.flags = self.flags & 0xbf | u8::from(on) << 6;
     }
-    /// Set the pad count, 0..=3.
+    /// Sets the pad count, 0..=3.
     pub fn set_pad_count(&mut self, pad: usize) {
         self.flags = self.flags & 0xcf | ((pad & 3) as u8) << 4;
     }
-    /// Ask for an acknowledgement.
+    /// Requests an acknowledgement.
     pub fn set_ack_req(&mut self, on: bool) {
         self.psn = (self.psn.get() & 0x7fff_ffff | u32::from(on) << 31).into();
     }
-    /// Set the congestion bits.
+    /// Sets the congestion bits.
     pub fn set_congestion(&mut self, fecn: bool, becn: bool) {
         self.dest = (self.dest.get() & 0x3fff_ffff | u32::from(fecn) << 31 | u32::from(becn) << 30).into();
     }

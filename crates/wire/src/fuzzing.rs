@@ -1,6 +1,6 @@
-//! What the fuzzers do with bytes: one function a target, shared by the fuzz crate, the example that runs without
-//! nightly, and the test that replays the corpus. A target panics when a promise of this crate is broken. [`Script`] serves
-//! the targets of other crates, whose input is a sequence of steps.
+//! Fuzz targets: one function each, shared by the fuzz crate, the example that runs without a nightly compiler, and the
+//! test that replays the corpus. A target panics if this crate breaks a promise. [`Script`] serves the targets of other
+//! crates, whose input is a sequence of steps.
 
 use crate::cm::{self, CmMessage, IpCmHeader};
 use crate::icrc::{self, Flow};
@@ -8,14 +8,14 @@ use crate::mad::{self, Gmp, Mad};
 use crate::packet::HeaderBuf;
 use crate::{Packet, pcapng, roce};
 
-/// Anything may be parsed as a packet; what parses can be written again to the same header bytes.
+/// Parses any bytes as a packet; a parsed packet is written again with the same header bytes.
 pub fn packet(bytes: &[u8]) {
     if let Ok(packet) = Packet::parse(bytes) {
         let again = HeaderBuf::write(packet.bth, &packet.ext, packet.payload.len());
         let len = packet.info.header_len;
         assert_eq!(again.as_slice().len(), len);
         let reread = [again.as_slice(), &bytes[len..]].concat();
-        // The pad count is the writer's; a sender's may announce more than the payload needs.
+        // Our writer computes the pad count; another sender may announce more than the payload needs.
         if crate::packet::pad_for(packet.payload.len()) == packet.bth.pad_count() {
             let reread = Packet::parse(&reread).expect("what was written parses");
             assert_eq!(reread.ext, packet.ext);
@@ -26,7 +26,7 @@ pub fn packet(bytes: &[u8]) {
     let _ = icrc::verify(&flow, bytes, 0);
 }
 
-/// Anything may be parsed as a frame or a capture.
+/// Parses any bytes as a frame and as a capture.
 pub fn frame(bytes: &[u8]) {
     if let Some((meta, ib)) = roce::parse_v2_frame(bytes) {
         packet(ib);
@@ -40,8 +40,8 @@ pub fn frame(bytes: &[u8]) {
     pcapng::frames(bytes).for_each(packet);
 }
 
-/// Anything may be parsed as a GMP, as a CM message of any kind and as an IP CM header; what was read is written and
-/// read again the same.
+/// Parses any bytes as a GMP, as a CM message of any kind and as an IP CM header; a parsed message is written and read
+/// again unchanged.
 pub fn cm(bytes: &[u8]) {
     if let Ok(packet) = Packet::parse(bytes) {
         let _ = Gmp::from_packet(&packet).map(|gmp| CmMessage::from_mad(&gmp.mad));
@@ -72,8 +72,7 @@ fn ip_cm(private: &[u8]) {
     }
 }
 
-/// Anything may be read as every attribute of every class, and as an SMP; what was read is written and read again the
-/// same.
+/// Reads any bytes as every attribute of every class, and as an SMP; each is written and read again unchanged.
 pub fn mad(bytes: &[u8]) {
     mad::round_trip(bytes);
     mad::subn::round_trip(bytes);
@@ -88,27 +87,28 @@ pub fn mad(bytes: &[u8]) {
     mad::subn::round_trip(&smp.data);
 }
 
-/// Decisions read from a fuzzer's bytes; zeros follow their end.
+/// Decisions read from a fuzzer's bytes, followed by endless zeros.
 #[derive(Debug)]
 pub struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {
-    /// All of these bytes.
+    /// Creates a script of these bytes.
     pub fn new(bytes: &'a [u8]) -> Script<'a> {
         Script(bytes)
     }
 
-    /// Whether every byte was read.
+    /// Whether the script has read every byte.
     pub fn is_over(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub fn byte(&mut self) -> u8 {
         self.bytes(1).first().copied().unwrap_or_default()
     }
 
-    /// A number from eight bytes, or a small one from two: positions and lengths near zero reach further than random ones.
+    /// Returns a number from eight bytes, or a small one from two: positions and lengths near zero reach further than
+    /// random ones.
     pub fn word(&mut self) -> u64 {
         let small = self.byte();
         match small & 3 {
@@ -119,12 +119,12 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// An index below `bound`; zero where nothing is below it.
+    /// Returns an index below `bound`, or zero if `bound` is zero.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.number(4) as usize).checked_rem(bound).unwrap_or_default()
     }
 
-    /// At most `len` bytes.
+    /// Returns at most `len` bytes.
     pub fn bytes(&mut self, len: usize) -> &'a [u8] {
         let (bytes, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;
@@ -136,7 +136,7 @@ impl<'a> Script<'a> {
     }
 }
 
-/// Runs a target on random scripts: what tests do where no coverage guides the choice. The same seed gives the same scripts.
+/// Runs a target on random scripts, for tests without coverage guidance. The same seed yields the same scripts.
 pub fn random_scripts(target: Target, seed: u64, scripts: u32, len_max: usize) {
     let mut state = seed | 1;
     let mut random = move || {
@@ -152,7 +152,7 @@ pub fn random_scripts(target: Target, seed: u64, scripts: u32, len_max: usize) {
     }
 }
 
-/// A target.
+/// A fuzz target.
 pub type Target = fn(&[u8]);
 
 /// Every target by name.

@@ -25,12 +25,12 @@ pub struct Grh {
 const _: () = assert!(size_of::<Grh>() == Grh::LEN);
 
 impl Grh {
-    /// Bytes.
+    /// Length in bytes.
     pub const LEN: usize = 40;
     /// Next header value of InfiniBand transport.
     pub const NEXT_HEADER_IBA: u8 = 0x1b;
 
-    /// Compose.
+    /// Composes the header.
     pub fn new(
         class: u8,
         flow_label: u32,
@@ -48,7 +48,7 @@ impl Grh {
             dgid: gids[1],
         }
     }
-    /// Always 6.
+    /// IP version, always 6.
     pub fn version(&self) -> u8 {
         (self.version_class_flow.get() >> 28) as u8
     }
@@ -64,19 +64,19 @@ impl Grh {
     pub fn payload_len(&self) -> u16 {
         self.payload_len.get()
     }
-    /// What follows.
+    /// Type of the next header.
     pub fn next_header(&self) -> u8 {
         self.next_header
     }
-    /// Hops left.
+    /// Hop limit.
     pub fn hop_limit(&self) -> u8 {
         self.hop_limit
     }
-    /// Source.
+    /// Source GID.
     pub fn sgid(&self) -> [u8; 16] {
         self.sgid
     }
-    /// Destination.
+    /// Destination GID.
     pub fn dgid(&self) -> [u8; 16] {
         self.dgid
     }

@@ -1,17 +1,18 @@
-//! The invariant CRC (IBA 7.8.1, and A17.3.3 for RoCE v2): a CRC-32 over everything that no router changes. Fields that
-//! do change count as ones: the LRH's virtual lane, or eight bytes in place of the LRH where a GRH or IP follows; the
-//! GRH's and IPv6's class, flow label and hop limit; IPv4's TOS, TTL and checksum; the UDP checksum; the BTH's reserved
-//! byte (where FECN and BECN live).
+//! The invariant CRC (IBA 7.8.1, and A17.3.3 for RoCE v2): a CRC-32 over all fields that no router changes. Fields that
+//! do change count as ones: the LRH's virtual lane, or eight bytes in place of the LRH if a GRH or IP header follows;
+//! the GRH's and IPv6's class, flow label and hop limit; IPv4's TOS, TTL and checksum; the UDP checksum; the BTH's
+//! reserved byte (which contains FECN and BECN).
 //!
-//! IPv4's identification is covered, but a UDP receiver never sees it. A CRC is linear, so the difference between the
-//! CRC found and the CRC computed for identification 0 tells whether one of the 65,536 identifications explains it, and
-//! which: [`solve_ip_id`]. A corrupted packet passes with odds of 2^-16, so it complements the UDP checksum.
+//! It covers IPv4's identification, but a UDP receiver never sees that field. A CRC is linear, so the difference
+//! between the received CRC and the CRC computed for identification 0 tells whether one of the 65,536 identifications
+//! explains it, and which: [`solve_ip_id`]. A corrupted packet passes with odds of 2^-16, so it complements the UDP
+//! checksum.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crc32fast::Hasher;
 
-/// Bytes of UDP header.
+/// Length of the UDP header in bytes.
 const UDP_LEN: usize = 8;
 
 /// The addresses and source port that an ICRC of RoCE v2 covers.
@@ -38,8 +39,8 @@ pub enum Flow {
 }
 
 impl Flow {
-    /// CRC over the masked LRH, IP and UDP headers of a packet whose BTH to ICRC takes `ib_len` bytes. The IPv4
-    /// identification is `ip_id` (ignored for IPv6).
+    /// Computes the CRC over the masked LRH, IP and UDP headers of a packet whose BTH to ICRC takes `ib_len` bytes. The
+    /// IPv4 identification is `ip_id` (ignored for IPv6).
     pub fn seed(&self, ib_len: usize, ip_id: u16) -> u32 {
         let udp_len = ((ib_len + UDP_LEN) as u16).to_be_bytes();
         let mut h = [0xff_u8; 8 + 40 + UDP_LEN];
@@ -69,7 +70,7 @@ impl Flow {
         crc32fast::hash(&h[..ip_end + UDP_LEN])
     }
 
-    /// As [`Flow::seed`], from the seed for identification 0.
+    /// As [`Flow::seed`], derived from the seed for identification 0.
     #[inline]
     pub fn with_ip_id(&self, seed_of_0: u32, ip_id: u16) -> u32 {
         match self {
@@ -78,13 +79,14 @@ impl Flow {
         }
     }
 
-    /// Bytes covered by the CRC after the IPv4 identification.
+    /// Returns the number of bytes that the CRC covers after the IPv4 identification.
     pub fn bytes_after_id(ib_len: usize) -> usize {
         14 + UDP_LEN + ib_len.saturating_sub(4)
     }
 }
 
-/// CRC over the masked LRH and GRH of a packet with a GRH, InfiniBand's or RoCE v1's (IBA A16): class, flow label and hop limit count as ones.
+/// Computes the CRC over the masked LRH and GRH of a packet with a GRH, InfiniBand's or RoCE v1's (IBA A16): class,
+/// flow label and hop limit count as ones.
 pub fn seed_grh(grh: &crate::grh::Grh) -> u32 {
     use zerocopy::IntoBytes;
     let mut h = [0xff_u8; 48];
@@ -95,8 +97,8 @@ pub fn seed_grh(grh: &crate::grh::Grh) -> u32 {
     crc32fast::hash(&h)
 }
 
-/// CRC over the LRH of a packet without GRH, whose virtual lane counts as ones; the seed of a packet with a GRH is
-/// [`seed_grh`]'s, for the LRH is then another one in every subnet.
+/// Computes the CRC over the LRH of a packet without GRH, whose virtual lane counts as ones. The seed of a packet with
+/// a GRH is [`seed_grh`]'s, because each subnet replaces the LRH.
 pub fn seed_lrh(lrh: &crate::lrh::Lrh) -> u32 {
     use zerocopy::IntoBytes;
     let mut masked = *lrh;
@@ -104,18 +106,18 @@ pub fn seed_lrh(lrh: &crate::lrh::Lrh) -> u32 {
     crc32fast::hash(masked.as_bytes())
 }
 
-/// An ICRC under way: seeded with the headers beneath the BTH, fed with the BTH and all after it.
+/// An ICRC computation in progress: seeded with the headers below the BTH, fed with the BTH and all bytes after it.
 #[derive(Clone, Debug)]
 pub struct Icrc(Hasher);
 
 impl Icrc {
-    /// Go on from a seed.
+    /// Continues from a seed.
     #[inline]
     pub fn new(seed: u32) -> Icrc {
         Icrc(Hasher::new_with_initial(seed))
     }
 
-    /// Begin with the BTH and what stands with it, in one pass; its reserved byte (the fifth) counts as ones.
+    /// Starts with the BTH and the headers that follow it, in one pass; its reserved byte (the fifth) counts as ones.
     #[inline]
     pub fn begin(seed: u32, bytes: &[u8]) -> Icrc {
         if bytes.get(RESERVED_AT) == Some(&0) {
@@ -128,7 +130,7 @@ impl Icrc {
         crc
     }
 
-    /// Feed the BTH and what stands with it; its reserved byte (the fifth) counts as ones.
+    /// Feeds the BTH and the headers that follow it; its reserved byte (the fifth) counts as ones.
     #[inline]
     pub fn header(&mut self, bytes: &[u8]) {
         match bytes.split_at_checked(5) {
@@ -140,28 +142,28 @@ impl Icrc {
         }
     }
 
-    /// Feed payload or padding.
+    /// Feeds payload or padding.
     #[inline]
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The CRC; it goes on the wire least significant byte first.
+    /// Returns the CRC, which goes on the wire least significant byte first.
     #[inline]
     pub fn finish(self) -> u32 {
         self.0.finalize()
     }
 }
 
-/// The ICRC of the bytes from BTH to ICRC (whose last four are left out).
+/// Returns the ICRC of the bytes from BTH to ICRC (without the last four).
 #[inline]
 pub fn of_packet(seed: u32, ib: &[u8]) -> u32 {
     Icrc::begin(seed, &ib[..ib.len().saturating_sub(4)]).finish()
 }
 
-/// The ICRC as Linux's rxe computes and checks that of a FLUSH, which has no payload: the BTH and the headers behind it, and
-/// then the same bytes once more as they stand (6.2 and later; its table of opcodes puts the payload at the BTH). `ib` is
-/// BTH to ICRC, whose last four bytes are left out.
+/// Returns the ICRC of a FLUSH, which has no payload, as Linux's rxe computes and checks it: the BTH and the headers
+/// after it, and then the same bytes once more, unmasked (6.2 and later; its opcode table places the payload at the
+/// BTH). `ib` is BTH to ICRC; the last four bytes are ignored.
 #[cold]
 pub fn of_flush_by_rxe(seed: u32, ib: &[u8]) -> u32 {
     let bytes = &ib[..ib.len().saturating_sub(4)];
@@ -179,15 +181,15 @@ pub fn explain_flush_by_rxe(flow: &Flow, ib_len: usize, delta: u32) -> Option<u1
     }
 }
 
-/// Where the BTH's reserved byte stands.
+/// Offset of the BTH's reserved byte.
 const RESERVED_AT: usize = 4;
 
-/// What ones in place of a reserved byte of zeros change, taken back to before the BTH. The CRC is linear, so this can
-/// be part of the seed, and the packet's bytes are read as they are.
+/// Change of the CRC register, shifted back to before the BTH, when ones replace a reserved byte of zeros. The CRC is
+/// linear, so this can be part of the seed, and the packet's bytes are read unmasked.
 const RESERVED_CHANGE: u32 = apply(&UNSHIFT[RESERVED_AT.ilog2() as usize], 0xff);
 
-/// Verify a RoCE v2 packet (BTH to ICRC) whose IPv4 identification is unknown; `guess` is tried first. Answers the
-/// identification that fits (0 for IPv6).
+/// Verifies a RoCE v2 packet (BTH to ICRC) with unknown IPv4 identification; tries `guess` first. Returns the matching
+/// identification (0 for IPv6).
 pub fn verify(flow: &Flow, ib: &[u8], guess: u16) -> Option<u16> {
     let found = crate::Packet::icrc(ib)?;
     let delta = of_packet(flow.seed(ib.len(), guess), ib) ^ found;
@@ -197,8 +199,8 @@ pub fn verify(flow: &Flow, ib: &[u8], guess: u16) -> Option<u16> {
     explain(flow, ib.len(), delta).map(|change| change ^ guess)
 }
 
-/// Which change of the identification explains that the CRC of a packet of `ib_len` bytes is off by `delta`. `None`: no
-/// change does, so the packet is corrupt.
+/// Returns the change of the identification that explains a CRC difference of `delta` in a packet of `ib_len` bytes.
+/// `None`: no change does, so the packet is corrupt.
 #[cold]
 pub fn explain(flow: &Flow, ib_len: usize, delta: u32) -> Option<u16> {
     match flow {
@@ -207,11 +209,11 @@ pub fn explain(flow: &Flow, ib_len: usize, delta: u32) -> Option<u16> {
     }
 }
 
-/// Which 16-bit change of the IPv4 identification, `bytes_after` bytes before the end of what the CRC covers, makes the
-/// CRC differ by `delta`. `None`: no such change, so the packet is corrupt.
+/// Returns the 16-bit change of the IPv4 identification, `bytes_after` bytes before the end of the covered bytes, that
+/// changes the CRC by `delta`. `None`: there is none, so the packet is corrupt.
 pub fn solve_ip_id(delta: u32, bytes_after: usize) -> Option<u16> {
-    // A difference of two bytes at the front of zeros is the register after shifting (first | second << 8) through the
-    // two bytes themselves and all that follow; shift it back.
+    // The CRC of a two-byte difference followed by zeros is the register value (first | second << 8), shifted through
+    // the two bytes themselves and all that follow; shift it back.
     let mut register = delta;
     let mut n = bytes_after + 2;
     for matrix in &UNSHIFT {
@@ -226,18 +228,18 @@ pub fn solve_ip_id(delta: u32, bytes_after: usize) -> Option<u16> {
     Some(u16::from_be_bytes([register as u8, (register >> 8) as u8]))
 }
 
-/// What an identification changes of a seed, whatever else the headers hold: the CRC is linear.
+/// Returns the change of a seed that an identification makes, whatever the other headers hold: the CRC is linear.
 #[inline]
 fn ip_id_change(ip_id: u16) -> u32 {
     let [high, low] = ip_id.to_be_bytes();
     IP_ID_CHANGE[0][usize::from(high)] ^ IP_ID_CHANGE[1][usize::from(low)]
 }
 
-/// For each value of the identification's first and second byte.
+/// Changes for each value of the identification's first and second byte.
 static IP_ID_CHANGE: [[u32; 256]; 2] = ip_id_changes();
 
 const fn ip_id_changes() -> [[u32; 256]; 2] {
-    /// Flags to the end of the UDP header.
+    /// From the flags to the end of the UDP header.
     const BYTES_AFTER: usize = 14 + UDP_LEN;
     let mut all = [[0; 256]; 2];
     let mut byte = 0;
@@ -257,7 +259,7 @@ const fn ip_id_changes() -> [[u32; 256]; 2] {
     all
 }
 
-/// The register after that many zero bytes.
+/// Shifts the register through this many zero bytes.
 const fn shift(mut register: u32, bytes: usize) -> u32 {
     let mut bit = 0;
     while bit < bytes * 8 {
@@ -272,7 +274,7 @@ const POLY: u32 = 0xedb8_8320;
 
 type Matrix = [u32; 32];
 
-/// Operators that take back 2^k zero bytes, for packets up to 128 KiB.
+/// Operators that undo 2^k zero bytes, for packets up to 128 KiB.
 static UNSHIFT: [Matrix; 17] = unshift();
 
 const fn apply(matrix: &Matrix, mut vector: u32) -> u32 {

@@ -1,19 +1,19 @@
-//! Where a field stands in a message, said once: a message is declared as a table of its fields, and reader, writer and
-//! the test that no two overlap are made from the same rows.
+//! Field layouts of messages, in one place: each message is declared as a table of its fields, from which its reader,
+//! its writer and the test for overlaps are generated.
 
 use crate::Psn;
 use crate::mad::Attribute;
 
-/// No message is longer: a datagram.
+/// Maximum length of a message: a management datagram's.
 const LONGEST: usize = 256;
 
-/// A place in a message that holds a value of type `T`.
+/// A field of a message that holds a value of type `T`.
 pub(crate) trait At<T> {
-    /// Read it.
+    /// Reads it.
     fn take(&self, data: &[u8]) -> T;
-    /// Write it; bits that the place does not have are dropped.
+    /// Writes it; excess bits are dropped.
     fn put(&self, data: &mut [u8], value: &T);
-    /// Its pieces: first bit counted from the start of the message, and number of bits.
+    /// Returns its pieces: first bit from the start of the message, and number of bits.
     #[cfg(test)]
     fn spans(&self) -> Vec<(usize, usize)>;
 }
@@ -25,19 +25,19 @@ pub(crate) struct Bits {
     width: usize,
 }
 
-/// Bits of whole bytes: `len` of them from `byte` on.
+/// A field of whole bytes: `len` of them from `byte` on.
 pub(crate) const fn int(byte: usize, len: usize) -> Bits {
     bits(byte, 0, len * 8)
 }
 
-/// Bits that do not fill bytes.
+/// A field that is not a whole number of bytes.
 pub(crate) const fn bits(byte: usize, bit: usize, width: usize) -> Bits {
     assert!(bit < 8 && width > 0 && bit + width <= 64 && byte * 8 + bit + width <= LONGEST * 8);
     Bits { first: byte * 8 + bit, width }
 }
 
 impl Bits {
-    /// The bytes that hold the field, how far it stands from their end, and its mask.
+    /// Returns the bytes that hold the field, its shift from their end, and its mask.
     #[inline]
     fn window(&self) -> (std::ops::Range<usize>, usize, u64) {
         let end = self.first + self.width;
@@ -113,7 +113,7 @@ impl<T: Number> At<T> for Bits {
     }
 }
 
-/// A number of three bytes that stand apart, most significant first: where a vendor's ID went into reserved bytes.
+/// A number in three separate bytes, most significant first, for a vendor ID in formerly reserved bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Scattered(pub [usize; 3]);
 
@@ -131,7 +131,7 @@ impl At<u32> for Scattered {
     }
 }
 
-/// `N` numbers in a row, each of `stride` bits of which the last `width` hold it, from bit `first` on.
+/// `N` numbers in a row from bit `first` on, each in the last `width` of `stride` bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Array {
     first: usize,
@@ -139,7 +139,7 @@ pub(crate) struct Array {
     width: usize,
 }
 
-/// Numbers of `width` bits side by side from byte `byte` on.
+/// Numbers of `width` bits, packed, from byte `byte` on.
 pub(crate) const fn array(byte: usize, width: usize) -> Array {
     Array { first: byte * 8, stride: width, width }
 }
@@ -166,7 +166,7 @@ impl<T: Number, const N: usize> At<[T; N]> for Array {
     }
 }
 
-/// Bytes as they are, from this one on.
+/// Raw bytes, from this offset on.
 #[derive(Clone, Copy)]
 pub(crate) struct Bytes(pub usize);
 
@@ -212,8 +212,8 @@ impl<T: Attribute> At<T> for Within {
     }
 }
 
-/// Declare a message: its structure with a row a field, and from the rows its reader and its writer. Its length is that
-/// of a datagram's data, unless it is said in brackets.
+/// Declares a message: from a row for each field, generates the structure, its reader and its writer. The length is
+/// that of a datagram's data, unless given in brackets.
 macro_rules! message {
     ($(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
         $crate::layout::message! { $(#[$doc])* $name[$crate::mad::DATA_LEN] { $($fields)* } }
@@ -226,17 +226,17 @@ macro_rules! message {
         }
 
         impl $name {
-            /// Bytes that hold it.
+            /// Length in bytes.
             pub const LEN: usize = $len;
 
-            /// Read it; whatever the bits are, they are a message. Reserved bits are passed over.
+            /// Reads it; any bits are a valid message. Reserved bits are ignored.
             #[inline]
             pub fn parse(data: &[u8; $len]) -> $name {
                 use $crate::layout::At;
                 $name { $($field: At::<$ty>::take(&$at, data),)* }
             }
 
-            /// Write it, reserved bits as zeros. Of a number wider than its field the low bits are written.
+            /// Writes it, reserved bits as zeros. Of a number wider than its field, writes the low bits.
             #[inline]
             pub fn encode(&self) -> [u8; $len] {
                 use $crate::layout::At;
@@ -255,7 +255,7 @@ macro_rules! message {
 }
 pub(crate) use message;
 
-/// Declare an open number: a value with names, where unnamed ones survive.
+/// Declares an open number: some values have names, and unnamed values survive.
 macro_rules! open {
     ($(#[$doc:meta])* $name:ident($repr:ty) { $($(#[$value_doc:meta])* $value:ident = $number:expr, $text:expr;)* }) => {
         $(#[$doc])*
@@ -268,7 +268,7 @@ macro_rules! open {
             /// Every value that has a name.
             pub const ALL: &[$name] = &[$($name::$value),*];
 
-            /// What it means in words; `None` for a number without a name.
+            /// Returns its meaning in words; `None` for a number without a name.
             pub const fn text(self) -> Option<&'static str> {
                 match self {
                     $($name::$value => Some($text),)*
@@ -307,7 +307,7 @@ macro_rules! open {
 }
 pub(crate) use open;
 
-/// Make a set of flags a number on the wire; bits without a name survive.
+/// Makes a set of flags a number on the wire; bits without a name survive.
 macro_rules! flags {
     ($($name:ident($repr:ty)),*) => {$(
         impl $crate::layout::Number for $name {
@@ -322,7 +322,7 @@ macro_rules! flags {
 }
 pub(crate) use flags;
 
-/// Bits that two fields of one message share, for the tests of every table of messages.
+/// Returns the bits that two fields of one message share, for the tests of every message table.
 #[cfg(test)]
 pub(crate) fn overlaps(len: usize, layout: &[(&'static str, Vec<(usize, usize)>)]) -> Vec<String> {
     let mut owner = vec![None; len * 8];

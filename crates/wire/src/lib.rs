@@ -1,6 +1,6 @@
-//! Bytes to types and back: the headers of InfiniBand's link, network and transport, as InfiniBand and as RoCE carry
-//! them, one table of opcodes, both CRCs, management datagrams with the attributes of every class, and capture files.
-//! Nothing here allocates on the way of a packet, reads a clock or knows a socket.
+//! Encoding and decoding of packets: the link, network and transport headers of InfiniBand and RoCE, one table of
+//! opcodes, both CRCs, management datagrams with the attributes of every class, and capture files. This crate never
+//! allocates in the packet path, reads no clock and knows no sockets.
 #![forbid(unsafe_code)]
 
 pub mod aeth;

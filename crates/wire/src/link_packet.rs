@@ -1,5 +1,5 @@
-//! A packet as it crosses the cables of an InfiniBand subnet (IBA 5.2.1): LRH, GRH where it has one, BTH to ICRC, VCRC.
-//! What switches look at is read here, what they change (the virtual lane, and the VCRC with it) is changed here.
+//! A packet on the links of an InfiniBand subnet (IBA 5.2.1): LRH, optional GRH, BTH to ICRC, VCRC. This module reads
+//! the fields that switches need and rewrites those that switches change (the virtual lane, and the VCRC with it).
 
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -10,9 +10,9 @@ use crate::lrh::{Lrh, NextHeader};
 use crate::packet::{ICRC_LEN, Packet, WireError};
 use crate::vcrc;
 
-/// Bytes of the VCRC.
+/// Length of the VCRC in bytes.
 pub const VCRC_LEN: usize = 2;
-/// The longest there is: all headers, 4096 bytes of payload, ICRC and VCRC.
+/// Maximum length: all headers, 4096 bytes of payload, ICRC and VCRC.
 pub const LINK_PACKET_MAX: usize = Lrh::LEN + Grh::LEN + crate::packet::HEADERS_MAX + 4096 + ICRC_LEN + VCRC_LEN;
 
 /// The parts of a packet, LRH to VCRC.
@@ -20,7 +20,7 @@ pub const LINK_PACKET_MAX: usize = Lrh::LEN + Grh::LEN + crate::packet::HEADERS_
 pub struct LinkPacket<'a> {
     /// Local Route Header.
     pub lrh: Lrh,
-    /// Global Route Header, if it has one.
+    /// Global Route Header, if present.
     pub grh: Option<Grh>,
     /// BTH to ICRC.
     pub ib: &'a [u8],
@@ -29,7 +29,7 @@ pub struct LinkPacket<'a> {
 }
 
 impl<'a> LinkPacket<'a> {
-    /// The parts, if the lengths agree. Neither CRC is looked at, nor what follows the BTH.
+    /// Splits a packet into its parts, if the lengths agree. Checks neither CRC, nor the bytes after the BTH.
     pub fn parse(bytes: &'a [u8]) -> Result<LinkPacket<'a>, WireError> {
         let (packet, vcrc) = bytes.split_last_chunk::<VCRC_LEN>().ok_or(WireError::Short)?;
         let (lrh, rest) = Lrh::read_from_prefix(packet).map_err(|_| WireError::Short)?;
@@ -61,28 +61,28 @@ impl<'a> LinkPacket<'a> {
         Ok(LinkPacket { lrh, grh, ib, vcrc: u16::from_le_bytes(*vcrc) })
     }
 
-    /// Base transport header.
+    /// Returns the Base Transport Header.
     pub fn bth(&self) -> Option<Bth> {
         Bth::read_from_prefix(self.ib).ok().map(|(bth, _)| bth)
     }
 
-    /// Whether the ICRC is right.
+    /// Whether the ICRC is correct.
     pub fn icrc_holds(&self) -> bool {
         Packet::icrc(self.ib) == Some(icrc::of_packet(seed(&self.lrh, self.grh.as_ref()), self.ib))
     }
 }
 
-/// What an ICRC begins with beneath the BTH.
+/// Returns the ICRC seed of the headers below the BTH.
 pub fn seed(lrh: &Lrh, grh: Option<&Grh>) -> u32 {
     grh.map_or_else(|| icrc::seed_lrh(lrh), icrc::seed_grh)
 }
 
-/// Whether the VCRC at the end of a packet is right.
+/// Whether the VCRC at the end of a packet is correct.
 pub fn vcrc_holds(bytes: &[u8]) -> bool {
     bytes.split_last_chunk().is_some_and(|(packet, found)| vcrc::of(packet).to_le_bytes() == *found)
 }
 
-/// Let a packet travel on this virtual lane, with the VCRC that goes with it.
+/// Sets the virtual lane of a packet, and updates its VCRC.
 pub fn set_vl(bytes: &mut [u8], vl: u8) {
     if let Ok((lrh, _)) = Lrh::mut_from_prefix(bytes)
         && lrh.vl() != vl
@@ -92,15 +92,15 @@ pub fn set_vl(bytes: &mut [u8], vl: u8) {
     }
 }
 
-/// Write the VCRC, for which there is room at the end.
+/// Writes the VCRC into the last two bytes.
 pub fn put_vcrc(bytes: &mut [u8]) {
     if let Some((packet, room)) = bytes.split_last_chunk_mut::<VCRC_LEN>() {
         *room = vcrc::of(packet).to_le_bytes();
     }
 }
 
-/// The headers in front of the BTH, for a packet of so many bytes from BTH to ICRC: appended to `out`. Answers the seed of
-/// its ICRC.
+/// Appends to `out` the headers in front of the BTH, for a packet with this many bytes from BTH to ICRC. Returns the
+/// seed of its ICRC.
 pub fn put_headers(out: &mut Vec<u8>, lane: (u8, u8), lids: [u16; 2], grh: Option<&Grh>, ib_len: usize) -> u32 {
     let (vl, sl) = lane;
     let [slid, dlid] = lids;

@@ -1,4 +1,4 @@
-//! Local Route Header (IBA 7.7), the first of every packet within a subnet:
+//! Local Route Header (IBA 7.7), the first header of every packet within a subnet:
 //!
 //! ```text
 //! |   VL   |  LVer  |   SL   |R R|LNH|          destination LID              |
@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const LID_NONE: u16 = 0;
 /// First multicast LID; the last is one below [`LID_PERMISSIVE`] (IBA 4.1.1).
 pub const LID_MULTICAST_FIRST: u16 = 0xc000;
-/// LID that every port takes for its own, in SMPs of directed routes.
+/// LID that every port accepts as its own, in directed-route SMPs.
 pub const LID_PERMISSIVE: u16 = 0xffff;
 
 /// Whether a port can have this LID.
@@ -27,7 +27,7 @@ pub fn is_multicast(lid: u16) -> bool {
 /// The virtual lane of subnet management.
 pub const VL_MANAGEMENT: u8 = 15;
 
-/// What follows the LRH.
+/// The header after the LRH.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum NextHeader {
@@ -55,10 +55,10 @@ pub struct Lrh {
 const _: () = assert!(size_of::<Lrh>() == Lrh::LEN);
 
 impl Lrh {
-    /// Bytes.
+    /// Length in bytes.
     pub const LEN: usize = 8;
 
-    /// Compose. `words` are the four-byte words from the LRH's first byte to the ICRC's last.
+    /// Composes the header. `words` counts four-byte words from the LRH's first byte to the ICRC's last.
     pub fn new(vl: u8, sl: u8, next: NextHeader, dlid: u16, slid: u16, words: u16) -> Lrh {
         Lrh {
             vl_lver: vl << 4,
@@ -72,7 +72,7 @@ impl Lrh {
     pub fn vl(&self) -> u8 {
         self.vl_lver >> 4
     }
-    /// Version of the link layer: 0.
+    /// Version of the link layer, 0.
     pub fn link_version(&self) -> u8 {
         self.vl_lver & 0xf
     }
@@ -80,7 +80,7 @@ impl Lrh {
     pub fn sl(&self) -> u8 {
         self.sl_lnh >> 4
     }
-    /// What follows.
+    /// Type of the next header.
     pub fn next_header(&self) -> NextHeader {
         match self.sl_lnh & 3 {
             0 => NextHeader::RawEthertype,
@@ -101,7 +101,7 @@ impl Lrh {
     pub fn slid(&self) -> u16 {
         self.slid.get()
     }
-    /// Set the virtual lane: each switch does.
+    /// Sets the virtual lane; each switch does.
     pub fn set_vl(&mut self, vl: u8) {
         self.vl_lver = self.vl_lver & 0xf | vl << 4;
     }

@@ -1,9 +1,9 @@
-//! THE table of opcodes (IBA Table 38 and the memory placement extensions of IBA 1.5): which extended headers follow
-//! the BTH and what place a packet has in its message. Everything else about an opcode is computed from here.
+//! The one table of opcodes (IBA Table 38 and the memory placement extensions of IBA 1.5): the extended headers after
+//! the BTH, and a packet's position in its message. All other properties of an opcode derive from it.
 
 use std::fmt;
 
-/// A BTH opcode as it stands on the wire; unknown values survive.
+/// A BTH opcode, as on the wire; unknown values survive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Opcode(pub u8);
 
@@ -25,7 +25,7 @@ pub enum Service {
     Xrc = 5,
 }
 
-/// What a packet is: the lower five bits.
+/// Type of a packet: the lower five bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)] // The names are those of IBA Table 38.
 pub enum Kind {
@@ -94,7 +94,7 @@ pub mod header {
         (IETH, 4),
     ];
 
-    /// Bytes that a set of headers takes.
+    /// Returns the length of a set of headers in bytes.
     pub const fn length(set: u16) -> usize {
         let mut sum = 0;
         let mut i = 0;
@@ -108,14 +108,14 @@ pub mod header {
     }
 }
 
-/// Place of a packet in its message.
+/// Position of a packet in its message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Place {
-    /// First of several.
+    /// First of several packets.
     First,
     /// Neither first nor last.
     Middle,
-    /// Last of several.
+    /// Last of several packets.
     Last,
     /// The whole message.
     Only,
@@ -130,13 +130,13 @@ pub struct OpcodeInfo {
     pub name: &'static str,
     /// Service.
     pub service: Service,
-    /// What it is.
+    /// Type of packet.
     pub kind: Kind,
-    /// Place in its message.
+    /// Position in its message.
     pub place: Place,
     /// Set of extended headers ([`header`]).
     pub headers: u16,
-    /// BTH and extended headers together.
+    /// Length of BTH and extended headers together.
     pub header_len: usize,
     /// Whether payload may follow.
     pub payload: bool,
@@ -147,7 +147,7 @@ struct Row(u8, &'static str, Kind, Place, u16, bool);
 use Place::*;
 use header::*;
 
-/// Rows shared by RC and XRC (which puts an XRCETH into requests) — the low five bits, name, kind, place, headers,
+/// Rows shared by RC and XRC (which adds an XRCETH to requests): the low five bits, name, kind, place, headers,
 /// payload.
 const CONNECTED: &[Row] = &[
     Row(0x00, "SEND First", Kind::SendFirst, First, 0, true),
@@ -239,16 +239,16 @@ const fn build() -> [Option<OpcodeInfo>; 256] {
     while i < CONNECTED.len() {
         let r = &CONNECTED[i];
         table[r.0 as usize] = Some(row(r.0, Service::Rc, r, r.1, r.4));
-        // UC has the SENDs and WRITEs without invalidation.
+        // UC has SENDs and WRITEs, without invalidation.
         if r.0 <= 0x0b {
             let code = 0x20 | r.0;
             table[code as usize] = Some(row(code, Service::Uc, r, r.1, r.4));
         }
-        // XRC requests name the SRQ; responses are as RC's (IBA A14).
+        // XRC requests name the SRQ; responses equal RC's (IBA A14).
         let code = 0xa0 | r.0;
         let extra = if r.2.is_response() { 0 } else { XRCETH };
         table[code as usize] = Some(row(code, Service::Xrc, r, r.1, r.4 | extra));
-        // UD has two.
+        // UD has two opcodes.
         if r.0 == 0x04 || r.0 == 0x05 {
             let code = 0x60 | r.0;
             table[code as usize] = Some(row(code, Service::Ud, r, r.1, r.4 | DETH));
@@ -266,20 +266,20 @@ impl Opcode {
     /// RoCE v2's congestion notification packet.
     pub const CNP: Opcode = Opcode(0x81);
 
-    /// Its row of the table, if it has one.
+    /// Returns its row of the table, if any.
     #[inline]
     pub fn info(self) -> Option<&'static OpcodeInfo> {
         TABLE[usize::from(self.0)].as_ref()
     }
 
-    /// Compose one; `None` if the service has no such packet.
+    /// Composes an opcode; `None` if the service has no such packet.
     pub fn of(service: Service, kind: Kind) -> Option<Opcode> {
         let low = CONNECTED.iter().find(|r| r.2 == kind)?.0;
         let code = Opcode((service as u8) << 5 | low);
         code.info().map(|i| i.opcode)
     }
 
-    /// Every opcode of the table.
+    /// Iterates over every opcode of the table.
     pub fn all() -> impl Iterator<Item = &'static OpcodeInfo> {
         TABLE.iter().flatten()
     }

@@ -1,5 +1,5 @@
-//! A packet from its BTH to its ICRC: parsed without copying, written without allocating. Which extended headers there
-//! are is read from the opcode table, so reader and writer walk the same list.
+//! A packet from its BTH to its ICRC: parsed without copying, written without allocating. Reader and writer walk the
+//! same list of extended headers, from the opcode table.
 
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -8,21 +8,21 @@ use crate::bth::Bth;
 use crate::ext::{AtomicAckEth, AtomicEth, Deth, Feth, Ieth, ImmDt, Rdeth, Reth, XrcEth};
 use crate::opcode::{Opcode, OpcodeInfo, header};
 
-/// Bytes of the invariant CRC.
+/// Length of the invariant CRC in bytes.
 pub const ICRC_LEN: usize = 4;
-/// The longest BTH with extended headers that the table can call for, rounded up.
+/// Maximum length of BTH and extended headers in the table, rounded up.
 pub const HEADERS_MAX: usize = 64;
 
-/// Why bytes are not a packet.
+/// Reason why bytes are not a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WireError {
     /// Fewer bytes than the headers take.
     Short,
-    /// An opcode that the table does not hold.
+    /// An opcode that the table lacks.
     UnknownOpcode(u8),
     /// A transport version other than 0.
     Version(u8),
-    /// Padding is longer than what follows the headers, or stands where no payload may be.
+    /// Padding is longer than the bytes after the headers, or present where no payload is allowed.
     Padding,
 }
 
@@ -39,9 +39,9 @@ impl std::fmt::Display for WireError {
 
 impl std::error::Error for WireError {}
 
-/// The extended headers of a packet; those that the opcode calls for are set.
+/// The extended headers of a packet; those that the opcode requires are set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(missing_docs)] // Each field is the header of its name.
+#[allow(missing_docs)] // Each field is the header of that name.
 pub struct Headers {
     pub xrceth: Option<XrcEth>,
     pub rdeth: Option<Rdeth>,
@@ -69,7 +69,7 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Parse the bytes from BTH to ICRC inclusive. The ICRC itself is not checked here: see [`crate::icrc`].
+    /// Parses the bytes from BTH to ICRC inclusive. Does not check the ICRC: see [`crate::icrc`].
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Packet<'a>, WireError> {
         let (bth, rest) = Bth::read_from_prefix(bytes).map_err(|_| WireError::Short)?;
@@ -86,7 +86,7 @@ impl<'a> Packet<'a> {
         Ok(Packet { bth, info, ext, payload: &payload[..payload.len() - pad] })
     }
 
-    /// The ICRC as it stands at the end of the bytes of a packet.
+    /// Returns the ICRC at the end of a packet's bytes.
     pub fn icrc(bytes: &[u8]) -> Option<u32> {
         bytes.last_chunk::<4>().map(|b| u32::from_le_bytes(*b))
     }
@@ -125,7 +125,7 @@ impl Headers {
     }
 }
 
-/// Headers written one after the other into room on the stack: the transmit path's pen.
+/// A stack buffer to which the transmit path writes headers one after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct HeaderBuf {
     bytes: [u8; HEADERS_MAX],
@@ -133,8 +133,8 @@ pub struct HeaderBuf {
 }
 
 impl HeaderBuf {
-    /// Write the BTH and those extended headers of `ext` that the opcode calls for; one that is missing is written as
-    /// zeros, so that the length always is the table's. `payload_len` sets the pad count.
+    /// Writes the BTH and those extended headers of `ext` that the opcode requires; a missing one is written as zeros,
+    /// so that the length is always the table's. `payload_len` sets the pad count.
     #[inline]
     pub fn write(mut bth: Bth, ext: &Headers, payload_len: usize) -> HeaderBuf {
         bth.set_pad_count(pad_for(payload_len));
@@ -173,18 +173,18 @@ impl HeaderBuf {
         self.len += bytes.len();
     }
 
-    /// What was written.
+    /// Returns the written headers.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
-/// Pad bytes that bring a payload to a multiple of four (IBA 9.2.4).
+/// Returns the number of pad bytes that bring a payload to a multiple of four (IBA 9.2.4).
 pub const fn pad_for(payload_len: usize) -> usize {
     payload_len.wrapping_neg() & 3
 }
 
-/// The opcode of a packet whose bytes may be anything, for counters and logs.
+/// Returns the opcode of a packet with arbitrary bytes, for counters and logs.
 pub fn peek_opcode(bytes: &[u8]) -> Option<Opcode> {
     bytes.first().map(|b| Opcode(*b))
 }

@@ -1,7 +1,7 @@
 //! Capture files: a writer of pcapng (draft-ietf-opsawg-pcapng) and a reader of classic pcap, both over plain byte
-//! buffers; whoever owns a file does the I/O.
+//! buffers; the caller does the file I/O.
 
-/// Which way a packet went, for the flags of an enhanced packet block.
+/// Direction of a packet, for the flags of an enhanced packet block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// Received.
@@ -12,17 +12,17 @@ pub enum Direction {
 
 /// Link type of Ethernet frames.
 pub const LINKTYPE_ETHERNET: u16 = 1;
-/// Link type of records of ERF, which hold packets of many kinds. There is a link type of InfiniBand's own (247), but
-/// Wireshark does not read it.
+/// Link type of ERF records, which hold packets of many kinds. InfiniBand has its own link type (247), but Wireshark
+/// does not read it.
 pub const LINKTYPE_ERF: u16 = 197;
-/// ERF's number of InfiniBand packets, LRH to VCRC.
+/// ERF type of InfiniBand packets, LRH to VCRC.
 const ERF_INFINIBAND: u8 = 21;
-/// Bytes of an ERF record's head.
+/// Length of an ERF record's header in bytes.
 const ERF_HEAD: usize = 16;
-/// ERF's flag: packets are as long as they were.
+/// ERF flag: packets are not padded to a fixed length.
 const ERF_VARIABLE_LENGTH: u8 = 4;
 
-/// Append an InfiniBand packet, LRH to VCRC, as an ERF record, at `time_ns` since the epoch.
+/// Appends an InfiniBand packet, LRH to VCRC, as an ERF record, at `time_ns` since the epoch.
 pub fn put_infiniband(out: &mut Vec<u8>, time_ns: u64, packet: &[u8]) {
     const SECOND: u64 = 1_000_000_000;
     let fraction = ((time_ns % SECOND) << 32) / SECOND;
@@ -34,7 +34,7 @@ pub fn put_infiniband(out: &mut Vec<u8>, time_ns: u64, packet: &[u8]) {
     out.extend_from_slice(packet);
 }
 
-/// Append a section header and the description of one interface called `name`, timestamps in nanoseconds.
+/// Appends a section header and the description of one interface called `name`, timestamps in nanoseconds.
 pub fn put_header(out: &mut Vec<u8>, name: &str, link_type: u16) {
     block(out, 0x0a0d_0d0a, |b| {
         b.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
@@ -52,7 +52,7 @@ pub fn put_header(out: &mut Vec<u8>, name: &str, link_type: u16) {
     });
 }
 
-/// Append one packet, at `time_ns` since the epoch.
+/// Appends one packet, at `time_ns` since the epoch.
 pub fn put_packet(out: &mut Vec<u8>, time_ns: u64, direction: Direction, frame: &[u8]) {
     block(out, 6, |b| {
         b.extend_from_slice(&0_u32.to_le_bytes());
@@ -91,7 +91,7 @@ fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     out.resize(out.len() + (value.len().wrapping_neg() & 3), 0);
 }
 
-/// The frames of a classic little-endian pcap file; stops at the first record that does not fit.
+/// Iterates over the frames of a classic little-endian pcap file; stops at the first invalid record.
 pub fn frames(file: &[u8]) -> impl Iterator<Item = &[u8]> {
     let known = matches!(file.first_chunk::<4>(), Some([0xd4, 0xc3, 0xb2, 0xa1] | [0x4d, 0x3c, 0xb2, 0xa1]));
     let mut rest = if known { file.get(24..).unwrap_or(&[]) } else { &[] };

@@ -1,4 +1,4 @@
-//! Packet sequence numbers: 24 bits, compared in a circle (IBA 9.7.1: half of the space lies ahead, half behind).
+//! Packet sequence numbers: 24 bits, with circular comparison (IBA 9.7.1: half of the space is ahead, half behind).
 
 /// A packet sequence number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -8,35 +8,35 @@ impl Psn {
     /// Bits of the number.
     pub const MASK: u32 = 0xff_ffff;
 
-    /// The low 24 bits of `value`.
+    /// Creates a PSN from the low 24 bits of `value`.
     pub const fn new(value: u32) -> Psn {
         Psn(value & Self::MASK)
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn value(self) -> u32 {
         self.0
     }
 
-    /// `n` packets later.
+    /// Returns the PSN `n` packets later.
     #[must_use]
     pub const fn add(self, n: u32) -> Psn {
         Psn::new(self.0.wrapping_add(n))
     }
 
-    /// `n` packets earlier.
+    /// Returns the PSN `n` packets earlier.
     #[must_use]
     pub const fn sub(self, n: u32) -> Psn {
         Psn::new(self.0.wrapping_sub(n))
     }
 
-    /// The next one.
+    /// Returns the next PSN.
     #[must_use]
     pub const fn next(self) -> Psn {
         self.add(1)
     }
 
-    /// How far `self` is ahead of `other`: -2^23 ..= 2^23 - 1, negative if it is behind.
+    /// Returns how far `self` is ahead of `other`: -2^23 ..= 2^23 - 1, negative if it is behind.
     pub const fn distance(self, other: Psn) -> i32 {
         ((self.0.wrapping_sub(other.0) << 8) as i32) >> 8
     }

@@ -10,7 +10,7 @@ use crate::icrc::{self, Flow, Icrc};
 use crate::packet::{ICRC_LEN, pad_for};
 use crate::{ROCE_V1_ETHERTYPE, ROCE_V2_PORT, WireError};
 
-/// What a UDP socket does not show of a packet, or decides itself.
+/// Header fields of a packet that a UDP socket hides, or sets itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IpMeta {
     /// Source.
@@ -28,7 +28,7 @@ pub struct IpMeta {
 }
 
 impl IpMeta {
-    /// The flow for the ICRC; `None` if the families differ.
+    /// Returns the flow for the ICRC; `None` if the families differ.
     pub fn flow(&self) -> Option<Flow> {
         match (self.src, self.dst) {
             (IpAddr::V4(src), IpAddr::V4(dst)) => Some(Flow::V4 { src, dst, sport: self.sport }),
@@ -38,7 +38,7 @@ impl IpMeta {
     }
 }
 
-/// Complete BTH-and-headers `header` and `payload` into BTH to ICRC.
+/// Joins `header` (BTH and extended headers) and `payload`, and appends padding and ICRC.
 pub fn seal(seed_of_len: impl FnOnce(usize) -> u32, header: &[u8], payload: &[u8]) -> Vec<u8> {
     let pad = pad_for(payload.len());
     let len = header.len() + payload.len() + pad + ICRC_LEN;
@@ -52,8 +52,8 @@ pub fn seal(seed_of_len: impl FnOnce(usize) -> u32, header: &[u8], payload: &[u8
     ib
 }
 
-/// Append IP and UDP headers and `ib` (BTH to ICRC), as a capture shows them. The UDP checksum is 0 over IPv4 and right
-/// over IPv6.
+/// Appends IP and UDP headers and `ib` (BTH to ICRC), as in a capture. The UDP checksum is 0 over IPv4 and correct over
+/// IPv6.
 pub fn put_v2(out: &mut Vec<u8>, meta: &IpMeta, ib: &[u8]) {
     let udp_len = (ib.len() + 8) as u16;
     match (meta.src, meta.dst) {
@@ -105,7 +105,7 @@ fn put_v6(out: &mut Vec<u8>, meta: &IpMeta, src: Ipv6Addr, dst: Ipv6Addr, udp_le
     out.extend_from_slice(&dst.octets());
 }
 
-/// The Internet checksum (RFC 1071); every part but the last has an even length.
+/// Computes the Internet checksum (RFC 1071); every part but the last has an even length.
 fn checksum(parts: &[&[u8]]) -> u16 {
     let mut sum = 0_u32;
     for part in parts {
@@ -119,8 +119,8 @@ fn checksum(parts: &[&[u8]]) -> u16 {
     !(sum as u16)
 }
 
-/// A RoCE v2 packet found in an Ethernet frame: what stood beneath, and BTH to ICRC. Frames of anything else, with
-/// options or fragments, are `None`.
+/// Finds a RoCE v2 packet in an Ethernet frame: returns the lower headers' fields, and BTH to ICRC. `None` for all
+/// other frames, and for IP options or fragments.
 pub fn parse_v2_frame(frame: &[u8]) -> Option<(IpMeta, &[u8])> {
     let mut ethertype = frame.get(12..14)?;
     let mut ip = frame.get(14..)?;
@@ -180,7 +180,7 @@ fn parse_udp(udp: &[u8]) -> Option<(u16, &[u8])> {
     Some((u16::from_be_bytes([h[0], h[1]]), udp.get(8..len)?))
 }
 
-/// Build a RoCE v1 frame: Ethernet, GRH, BTH and headers, payload, padding, ICRC (IBA A16).
+/// Builds a RoCE v1 frame: Ethernet, GRH, BTH and headers, payload, padding, ICRC (IBA A16).
 pub fn build_v1_frame(
     macs: [[u8; 6]; 2],
     grh_of_len: impl FnOnce(u16) -> Grh,
@@ -199,7 +199,7 @@ pub fn build_v1_frame(
     frame
 }
 
-/// Take a RoCE v1 frame apart: its GRH and BTH to ICRC, the ICRC verified.
+/// Splits a RoCE v1 frame into its GRH and BTH to ICRC, and verifies the ICRC.
 pub fn parse_v1_frame(frame: &[u8]) -> Result<(Grh, &[u8]), WireError> {
     let body = frame.get(14..).ok_or(WireError::Short)?;
     if frame[12..14] != ROCE_V1_ETHERTYPE.to_be_bytes() {
@@ -212,8 +212,8 @@ pub fn parse_v1_frame(frame: &[u8]) -> Result<(Grh, &[u8]), WireError> {
     }
 }
 
-/// The GRH, and BTH to ICRC, of what follows the Ethernet header; what pads a short frame is left out. The ICRC is not
-/// looked at.
+/// Splits the bytes after the Ethernet header into the GRH, and BTH to ICRC, without a short frame's padding. Does not
+/// check the ICRC.
 pub fn split_v1(body: &[u8]) -> Result<(Grh, &[u8]), WireError> {
     let (grh, rest) = Grh::read_from_prefix(body).map_err(|_| WireError::Short)?;
     if grh.version() != 6 || grh.next_header() != Grh::NEXT_HEADER_IBA {

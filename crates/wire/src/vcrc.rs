@@ -1,14 +1,14 @@
-//! The variant CRC (IBA 7.8.2): 16 bits over everything from the LRH's first byte to the ICRC's last, computed anew by
-//! every switch. Polynomial 0x100b, all ones at the start, bits from the least significant on, inverted at the end; it
-//! goes on the wire least significant byte first, as the ICRC does.
+//! The variant CRC (IBA 7.8.2): 16 bits over everything from the LRH's first byte to the ICRC's last, recomputed by
+//! every switch. Polynomial 0x100b, initial value all ones, least significant bit first, inverted at the end; it goes
+//! on the wire least significant byte first, as the ICRC does.
 
 /// The polynomial, least significant bit first.
 const POLY: u16 = 0xd008;
 
-/// Bytes that are fed at once.
+/// Bytes processed in one step.
 const STRIDE: usize = 16;
 
-/// For each value of a byte what it makes of a register of zeros, with so many bytes of zeros behind it as the row's number.
+/// Register values for each byte value, starting from zero, followed by as many zero bytes as the row's number.
 static TABLE: [[u16; 256]; STRIDE] = table();
 
 const fn table() -> [[u16; 256]; STRIDE] {
@@ -37,16 +37,16 @@ const fn table() -> [[u16; 256]; STRIDE] {
     all
 }
 
-/// A VCRC under way.
+/// A VCRC computation in progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Vcrc(u16);
 
 impl Vcrc {
-    /// Before the LRH.
+    /// Starts before the LRH.
     pub const fn new() -> Vcrc {
         Vcrc(0xffff)
     }
-    /// Feed what comes next.
+    /// Feeds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         let (strides, rest) = bytes.as_chunks::<STRIDE>();
         for stride in strides {
@@ -60,7 +60,7 @@ impl Vcrc {
             self.0 = self.0 >> 8 ^ TABLE[0][usize::from(self.0 as u8 ^ byte)];
         }
     }
-    /// The CRC.
+    /// Returns the CRC.
     pub const fn finish(self) -> u16 {
         !self.0
     }
@@ -72,7 +72,7 @@ impl Default for Vcrc {
     }
 }
 
-/// The VCRC of a packet from LRH to ICRC.
+/// Returns the VCRC of a packet from LRH to ICRC.
 pub fn of(bytes: &[u8]) -> u16 {
     let mut vcrc = Vcrc::new();
     vcrc.update(bytes);
@@ -87,7 +87,7 @@ mod tests {
     use crate::lrh::{Lrh, NextHeader};
     use zerocopy::{FromBytes, IntoBytes};
 
-    /// BTH and payload of the packet that the specification computes as an example, twice: within a subnet and beyond.
+    /// BTH and payload of the specification's example packet, which it computes twice: within a subnet and beyond.
     const TRANSPORT: [u8; 44] = [
         0x0a, 0x20, 0x24, 0x87, 0x00, 0x87, 0xb1, 0xb3, 0x00, 0x0d, 0xec, 0x2a, 0x01, 0x71, 0x0a, 0x1c, 0x01, 0x5d,
         0x40, 0x02, 0x38, 0xf2, 0x7a, 0x05, 0x00, 0x00, 0x00, 0x0e, 0xbb, 0x88, 0x4d, 0x85, 0xfd, 0x5c, 0xfb, 0xa4,
@@ -103,7 +103,7 @@ mod tests {
         let packet = [lrh.as_bytes(), &TRANSPORT, &icrc.to_le_bytes()].concat();
         assert_eq!(usize::from(lrh.packet_length()) * 4, packet.len());
         assert_eq!(of(&packet), 0xfa45);
-        // Another virtual lane changes the VCRC alone.
+        // Another virtual lane changes only the VCRC.
         let mut moved = lrh;
         moved.set_vl(3);
         assert_eq!(icrc::seed_lrh(&moved), icrc::seed_lrh(&lrh));

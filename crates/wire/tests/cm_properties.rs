@@ -1,5 +1,5 @@
-//! Properties of CM messages: any bytes are read without panic, what is read is written and read again the same, each
-//! field goes where the specification puts it, and the IP CM header survives its round trip.
+//! Properties of CM messages: reading arbitrary bytes never panics, a message that is read is written and read again
+//! unchanged, each field is where the specification puts it, and the IP CM header survives its round trip.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -39,7 +39,7 @@ proptest! {
         let message = CmMessage::parse(id, &bytes).unwrap();
         let written = message.encode();
         prop_assert_eq!(CmMessage::parse(id, &written).unwrap(), message);
-        // Nothing is invented: what is written are bits of what was read.
+        // Writing invents nothing: every bit that is written was read.
         prop_assert!(written.iter().zip(bytes).all(|(w, b)| w & !b == 0));
     }
 
@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// A bit here and there, counted by hand in the tables of the specification.
+/// Sample bits, counted by hand in the tables of the specification.
 #[test]
 fn fields_stand_where_the_specification_puts_them() {
     type Case = (CmMessage, &'static [(usize, u8)]);

@@ -1,5 +1,5 @@
 //! CM packets that Linux's rxe exchanged for Debian's rping (IPv4 and IPv6), ucmatose, udaddy and a connection to a
-//! port where nobody listens: each is a GMP, is read as tshark reads it, and is written again byte for byte.
+//! port without a listener: each is a GMP, is read as tshark reads it, and is written again byte for byte.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use weft_wire::{Packet, Psn, icrc, pcapng, roce};
 const CLIENT_GUID: u64 = 0x5054_00ff_fe77_0002;
 const SERVER_GUID: u64 = 0x5054_00ff_fe77_0001;
 
-/// The messages of a capture, every packet of which has survived the round trip.
+/// Returns the messages of a capture, after the round trip of every packet.
 fn messages(capture: &str) -> Vec<(IpMeta, Gmp, CmMessage)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(capture);
     let file = std::fs::read(path).expect("capture");
@@ -47,7 +47,7 @@ fn req(message: &CmMessage) -> &Req {
     req
 }
 
-/// What Linux's cma writes into every REQ over RoCE.
+/// Checks the values that Linux's cma writes into every REQ over RoCE.
 fn assert_of_linux(req: &Req, meta: &IpMeta, port: u16) {
     assert_eq!(req.service_id, ServiceId::of_ip(ServiceId::PROTOCOL_TCP, port));
     assert_eq!((req.local_ca_guid, req.vendor_id, req.local_qkey), (CLIENT_GUID, 0, 0));
@@ -79,7 +79,7 @@ fn rping(capture: &str, local_comm_id: u32, remote_comm_id: u32, qpn: u32, flow_
     assert_eq!((req.local_comm_id, req.local_qpn, req.primary.flow_label), (local_comm_id, qpn, flow_label));
     assert_eq!((req.retry_count, req.rnr_retry_count), (7, 7));
     assert_eq!(IpCmHeader::parse(req.private_data.as_slice()).unwrap().0.source_port, source_port);
-    // The lower half of the transaction is the communication ID; the whole handshake has the same.
+    // The lower half of the transaction ID is the communication ID, throughout the handshake.
     assert_eq!(gmp.mad.header.tid() as u32, local_comm_id.swap_bytes());
     assert!(all.iter().all(|(_, g, _)| g.mad.header.tid() == gmp.mad.header.tid()));
     let CmMessage::Rep(rep) = &all[1].2 else { panic!("{:?}", all[1]) };
@@ -127,7 +127,7 @@ fn ucmatose_with_two_connections() {
         assert_of_linux(req, meta, 7471);
         assert_eq!((req.retry_count, req.rnr_retry_count), (5, 0));
     }
-    // Here the passive side ends it: the IDs change places, the transaction is new.
+    // Here the passive side disconnects: the IDs swap places, the transaction is new.
     let CmMessage::Dreq(dreq) = &all[6].2 else { panic!("{:?}", all[6]) };
     assert_eq!((dreq.local_comm_id, dreq.remote_comm_id, dreq.remote_qpn), (0xf6d5_e1d3, 0x093d_4e95, 0x13));
     assert_eq!(all[6].1.mad.header.tid(), 0x0000_0002_d3e1_d5f6);

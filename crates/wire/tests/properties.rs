@@ -77,12 +77,12 @@ proptest! {
         let (got, ib) = roce::parse_v1_frame(&frame).unwrap();
         prop_assert_eq!((got.sgid(), got.dgid(), got.traffic_class(), got.hop_limit()), (gids[0], gids[1], class, hops));
         prop_assert_eq!(Packet::parse(ib).unwrap().payload, &payload[..]);
-        // What routers change is not covered (class and hop limit) ...
+        // The ICRC does not cover fields that routers change (class and hop limit) ...
         let mut routed_frame = frame.clone();
         routed_frame[15] = routed_frame[15] & 0x0f | routed.0 << 4;
         routed_frame[21] = routed.1;
         prop_assert!(roce::parse_v1_frame(&routed_frame).is_ok());
-        // ... and any other bit is.
+        // ... but it covers every other bit.
         let mut damaged = frame.clone();
         let at = 22 + hit.0 % (damaged.len() - 22);
         if hit.1 != 0 && at != 14 + Grh::LEN + 4 {

@@ -1,5 +1,5 @@
-//! Packets that Linux's rxe sent, 72 cases at three path MTUs and over IPv6: each parses, its ICRC holds, and writing
-//! it again from what was read gives the same bytes.
+//! Packets that Linux's rxe sent, 72 cases at three path MTUs and over IPv6: each parses, its ICRC is correct, and
+//! writing it again yields the same bytes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn vector(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name)
 }
 
-/// Queue pair numbers (either end) of every case of a manifest.
+/// Returns the queue pair numbers (either end) of every case of a manifest.
 fn manifest(name: &str) -> Vec<(String, [u32; 2])> {
     let text = std::fs::read_to_string(vector(&format!("{name}.manifest.txt"))).expect("manifest");
     let number = |v: &str| u32::from_str_radix(v.trim_start_matches("0x"), 16).expect("hexadecimal");
@@ -46,7 +46,7 @@ fn every_captured_packet_survives_the_round_trip() {
                 assert_eq!(icrc::verify(&flow, ib, 0), Some(meta.ip_id));
             }
             let header = HeaderBuf::write(packet.bth, &packet.ext, packet.payload.len());
-            // rxe leaves what was in the buffer in the pad bytes; the ICRC covers them as they are.
+            // rxe leaves old buffer content in the pad bytes; the ICRC covers them unmasked.
             let again = roce::seal(|len| flow.seed(len, meta.ip_id), header.as_slice(), packet.payload);
             let sealed = ib.len() - 4 - packet.bth.pad_count();
             assert_eq!(again[..sealed], ib[..sealed]);
@@ -63,7 +63,7 @@ fn every_captured_packet_survives_the_round_trip() {
             opcodes.insert(packet.bth.opcode().0);
         }
         let silent = cases.iter().filter(|c| !seen.contains(&c.0)).map(|c| c.0.as_str()).collect::<Vec<_>>();
-        // Refused at post time, sent to a number that the manifest does not hold, and unknown to this kernel.
+        // Refused at post time, sent to a number that the manifest lacks, and unknown to this kernel.
         assert_eq!(silent, ["err_atomic_unaligned", "err_no_such_qp", "ext_atomic_write"], "{name}");
         assert_eq!(services, BTreeSet::from([Service::Rc as u8, Service::Uc as u8, Service::Ud as u8]));
         assert!(opcodes.contains(&Opcode(0x12).0));

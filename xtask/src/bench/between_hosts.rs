@@ -1,4 +1,4 @@
-//! perftest between two virtual hosts of an InfiniBand fabric, by LID, beside the same between two programs of one host.
+//! perftest between two virtual hosts of an InfiniBand fabric, by LID, compared with two programs on one host.
 
 use super::perftest::Perftest;
 use super::program::{Program, figure_of, unless_installed, words};
@@ -8,12 +8,12 @@ use anyhow::{Result, ensure};
 use std::time::Duration;
 use weft_interop::{Fabric, pair::DEFAULT_PORT};
 
-/// Two hosts at one switch.
+/// Two hosts on one switch.
 const NETWORK: &[&str] = &["--star", "2"];
 const SERVER: &str = "node1";
 const CLIENT: &str = "node2";
 
-/// How long the server may take until it listens.
+/// Time limit for the server to start listening.
 const LISTENS_WITHIN: Duration = Duration::from_secs(15);
 
 /// A tool of perftest, each end on a host of its own.

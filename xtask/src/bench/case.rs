@@ -1,4 +1,4 @@
-//! A case: what of ours is measured, beside whom, and what is wanted of it. All take turns in the same run.
+//! A case: a program of ours, its peers, and the goals. All take turns in the same run.
 
 use super::program::Program;
 use super::room::{Place, Room};
@@ -7,40 +7,40 @@ use super::statistics::{Bound, Sample};
 
 /// One measure of ours with its peers.
 pub struct Case {
-    /// What a reader calls it, and `--filter` looks in.
+    /// Name for readers; `--filter` searches it.
     pub name: &'static str,
     pub place: Place,
     pub ours: &'static dyn Program,
     pub rivals: &'static [Rival],
-    /// What the figure itself is to be.
+    /// Goal for the figure itself.
     pub aim: Option<Bound>,
 }
 
 /// A peer or a limit of a case.
 pub struct Rival {
     pub program: &'static dyn Program,
-    /// What the ratio ours/theirs is to be.
+    /// Goal for the ratio ours/theirs.
     pub wanted: Option<Bound>,
 }
 
 impl Rival {
-    /// Whose figure is told, and no more.
+    /// Shows a program's figure without a goal.
     pub const fn told(program: &'static dyn Program) -> Rival {
         Rival { program, wanted: None }
     }
 
-    /// Of whose figure ours is to be a multiple at least.
+    /// Sets the goal that our figure is at least this multiple of the program's.
     pub const fn at_least(bound: f64, program: &'static dyn Program) -> Rival {
         Rival { program, wanted: Some(Bound::AtLeast(bound)) }
     }
 
-    /// Of whose figure ours is to be a multiple at most.
+    /// Sets the goal that our figure is at most this multiple of the program's.
     pub const fn at_most(bound: f64, program: &'static dyn Program) -> Rival {
         Rival { program, wanted: Some(Bound::AtMost(bound)) }
     }
 }
 
-/// A program with what its turns brought.
+/// A program with the results of its turns.
 struct Contender {
     program: &'static dyn Program,
     turns: Vec<f64>,
@@ -52,7 +52,7 @@ impl Contender {
         Contender { program, turns: Vec::new(), failure: None }
     }
 
-    /// Takes its turn unless it failed before: a failure rarely mends itself, and takes long.
+    /// Takes its turn unless it failed before: a failure rarely goes away, and takes long.
     fn take_turn(&mut self, room: &Room) {
         if self.failure.is_some() || self.program.missing().is_some() {
             return;
@@ -77,7 +77,7 @@ impl Contender {
 }
 
 impl Case {
-    /// Ours and every peer in turns.
+    /// Runs ours and every peer in turns.
     pub fn hold(&self, room: &Room, turns: usize) -> Row {
         let rivals = self.rivals.iter().map(|rival| Contender::new(rival.program));
         let mut contenders: Vec<_> = std::iter::once(Contender::new(self.ours)).chain(rivals).collect();
@@ -89,7 +89,7 @@ impl Case {
         self.row(ours, outcomes.collect(), room.seconds)
     }
 
-    /// The row of a place that cannot be entered.
+    /// Returns the row of a place that cannot be set up.
     pub fn impossible(&self, why: &str, seconds: u32) -> Row {
         let failed = || Outcome::Failed { why: why.to_owned() };
         self.row(failed(), self.rivals.iter().map(|_| failed()).collect(), seconds)

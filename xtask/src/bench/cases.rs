@@ -1,7 +1,7 @@
-//! Every case, with what is wanted of it. Another case is another entry.
+//! Every case, with its goals. Another case is another entry.
 //!
-//! Limits (memcpy, process_vm_*, a bare UDP loop) are what the machine can do without any protocol; peers (UCX,
-//! libfabric, qperf, Linux's rxe, and ours under other conditions) are what a user would take instead.
+//! Limits (memcpy, process_vm_*, a bare UDP loop) show what the machine can do without any protocol; peers (UCX,
+//! libfabric, qperf, Linux's rxe, and ours under other conditions) are the alternatives for a user.
 
 use super::between_hosts::BetweenHosts;
 use super::case::{Case, Rival};
@@ -31,11 +31,11 @@ const MIB: u64 = 1 << 20;
 const NINE_THOUSAND: Place = Place::TwoHosts { mtu: 9000 };
 const FIFTEEN_HUNDRED: Place = Place::TwoHosts { mtu: 1500 };
 
-/// Processes share nothing: copies go through the kernel.
+/// Processes share no memory: copies go through the kernel.
 const UNSHARED: &[(&str, &str)] = &[("WEFT_SHARE", "off")];
 const LOSS: &[(&str, &str)] = &[("WEFT_FAULT", "loss=1%,seed=7")];
 
-/// Lists of 64 requests, a completion each: what a program does that wants many small messages.
+/// Lists of 64 requests, a completion each, as in a program that sends many small messages.
 const BATCHED: &str = "-l 64 -Q 64 -t 1024 -r 1024 --recv_post_list=64";
 
 const fn bandwidth(tool: &'static str, size: u64) -> Perftest {
@@ -53,7 +53,7 @@ const RATE: Perftest =
 const ONE_QP: Perftest = Perftest { column: Column::Rate, ..bandwidth("ib_write_bw", 4 * KIB) };
 const MANY_QPS: Perftest = Perftest { extra: "-q 1000", ..ONE_QP };
 
-/// Both ends sleep until an event comes.
+/// Both ends sleep until an event arrives.
 const EVENTS: Perftest = Perftest { extra: "-e", ..latency("ib_send_lat", 8) };
 
 const UCX_PUT_1M: Ucx = Ucx {
@@ -68,12 +68,12 @@ const UCX_LATENCY: Ucx =
 const UCX_RATE: Ucx = Ucx { test: "tag_bw", size: 8, messages: 10_000_000, column: ucx::Column::Rate, ..UCX_PUT_1M };
 const UCX_TCP: Ucx = Ucx { test: "tag_bw", transports: Transports::Tcp, messages: 4_000, ..UCX_PUT_1M };
 
-/// The rates in the guest, where everything is emulated.
+/// The message rates in the guest, where all hardware is emulated.
 const fn in_guest(carrier: Carrier, tool: &'static str, size: u64, messages: u64, column: Column) -> InGuest {
     InGuest { carrier, tool, size, messages, column }
 }
 
-/// What one client is served of management datagrams, ours beside ibsim's.
+/// Management datagrams served to one client: ours beside ibsim's.
 macro_rules! smp_rate {
     ($name:literal, $window:literal) => {
         Case {
@@ -86,7 +86,7 @@ macro_rules! smp_rate {
     };
 }
 
-/// What several hosts are answered by a subnet administrator, ours beside OpenSM's.
+/// Answers of a subnet administrator to several hosts: ours beside OpenSM's.
 macro_rules! sa_rate {
     ($name:literal, $asked:expr, $clients:literal, $window:literal, $aim:literal) => {
         Case {
@@ -99,7 +99,7 @@ macro_rules! sa_rate {
     };
 }
 
-/// All of them, in the order of the table.
+/// All cases, in the order of the table.
 pub const ALL: &[Case] = &[
     Case {
         name: "ib_write_bw 1 MiB",
@@ -314,7 +314,7 @@ pub const ALL: &[Case] = &[
     },
 ];
 
-/// These and the subnets.
+/// Returns these cases and those of subnets.
 pub fn all() -> impl Iterator<Item = &'static Case> {
     ALL.iter().chain(subnet::CASES.iter().flatten())
 }

@@ -1,4 +1,5 @@
-//! Connections: how long rdma-core's `cmtime` takes for many of them at once, from creating their ids to destroying them.
+//! Connections: the time that rdma-core's `cmtime` takes for many of them in parallel, from creating their IDs to
+//! destroying them.
 
 use super::program::{Program, unless_installed};
 use super::room::Room;
@@ -6,7 +7,7 @@ use super::unit::Unit;
 use anyhow::Result;
 use weft_interop::ends::{self, Ends};
 
-/// So many connections.
+/// Number of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Cmtime {
     pub count: u32,

@@ -1,4 +1,4 @@
-//! Which cores the programs of a case run on: the two sides one core each, ours and every peer's alike.
+//! The cores for the programs of a case: one core for each side, the same for ours and every peer.
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
@@ -10,7 +10,7 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Two physical cores of this machine, the last ones: interrupts like the first.
+    /// Chooses two physical cores of this machine, the last ones: interrupts prefer the first.
     pub fn choose() -> Option<Cores> {
         let allowed = sched_getaffinity(None).ok()?;
         let allowed: Vec<_> = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).collect();
@@ -18,7 +18,7 @@ impl Cores {
     }
 }
 
-/// The last two processors that are different cores of one package, or of two packages if it must be.
+/// Returns the last two processors that are different cores of one package, or of two packages if necessary.
 fn pair(allowed: &[usize], core_of: impl Fn(usize) -> (i64, i64)) -> Option<Cores> {
     let (&server, others) = allowed.split_last()?;
     let mine = core_of(server);
@@ -30,12 +30,12 @@ fn pair(allowed: &[usize], core_of: impl Fn(usize) -> (i64, i64)) -> Option<Core
 
 fn topology(cpu: usize, name: &str) -> i64 {
     let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}"));
-    // Where the kernel does not tell, every processor is a core of one package.
+    // If the kernel does not report the topology, every processor counts as a core of one package.
     let unknown = if name == "core_id" { cpu as i64 } else { 0 };
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(unknown)
 }
 
-/// The words that stand before a program that is to run on `core`.
+/// Returns the command prefix that pins a program to `core`.
 pub fn pinned(core: Option<usize>, words: &[String]) -> Vec<String> {
     let before = core.map(|core| ["taskset".to_owned(), "-c".to_owned(), core.to_string()]);
     before.into_iter().flatten().chain(words.iter().cloned()).collect()

@@ -1,7 +1,7 @@
-//! The guest as a place to measure: Linux's rxe on both ends of a cable, and ours on both ends of one like it.
+//! The guest as a place to measure: Linux's rxe on both ends of a cable, and ours on both ends of a similar one.
 //!
-//! rxe works in the first network namespace alone, so its two ends are there, and rules of routing lead what one
-//! sends to the other over the cable instead of the loopback. Ours are in two namespaces, as on the host.
+//! rxe works only in the first network namespace, so its two ends are there, and routing rules lead packets from one to
+//! the other over the cable instead of the loopback. Ours are in two namespaces, as on the host.
 
 use super::cores::pinned;
 use super::guest_pong::OURSELVES;
@@ -16,18 +16,18 @@ use weft_interop::guest::{Guest, GuestProc, Place, image::Extra};
 use weft_interop::pair::DEFAULT_PORT;
 use weft_interop::{Lab, Shape, Who, device, product};
 
-/// Where our product is in the guest.
+/// Directory of our product in the guest.
 const PRODUCT: &str = "/weft";
-/// The card that joins the guest to the host carries nothing here.
+/// MTU of the card that joins the guest to the host, which carries no traffic here.
 const MTU: u32 = 1500;
-/// Of both cables in the guest: room for RoCE's largest path MTU and its headers.
+/// MTU of both cables in the guest: room for RoCE's largest path MTU and its headers.
 const CABLE_MTU: u32 = 4200;
-/// Emulation is slow, and a run is short.
+/// Time limit of a run, which is short, although emulation is slow.
 pub const LIMIT: Duration = Duration::from_secs(120);
-/// How long a server may take until it listens.
+/// Time limit for a server to start listening.
 pub const LISTENS_WITHIN: Duration = Duration::from_secs(30);
 
-/// The cables: `va` to `vb` for the kernel's, `wa` to `wb` of two namespaces for ours; the addresses are alike.
+/// The cables: `va` to `vb` for the kernel, `wa` to `wb` in two namespaces for ours; both have the same addresses.
 const SETUP: &str = "set -e
 ip link set lo up
 ip link add va mtu CABLE_MTU type veth peer name vb mtu CABLE_MTU
@@ -63,19 +63,19 @@ for side in a:10.1.0.1 b:10.1.0.2; do
 done
 ";
 
-/// A guest whose both cables stand.
+/// A guest with both cables set up.
 pub struct GuestRoom {
     // Dropped before the namespace that it runs in.
     guest: Guest,
     _lab: Lab,
-    /// The index of the IPv4 address in the table of each of rxe's ports.
+    /// Index of the IPv4 address in the GID table of each rxe port.
     rxe_gids: [usize; 2],
     /// The names of our devices.
     devices: [String; 2],
 }
 
 impl GuestRoom {
-    /// Boots the guest with the product that is built.
+    /// Boots the guest with the built product.
     pub fn boot() -> Result<GuestRoom> {
         let agent = product::target().join("debug/weft-guest");
         crate::cargo::run(&["build", "-q", "-p", "weft-interop", "--bin", "weft-guest"], &[])?;
@@ -92,7 +92,7 @@ impl GuestRoom {
         Ok(GuestRoom { guest, _lab: lab, rxe_gids: rxe_gids.into(), devices })
     }
 
-    /// The kernel that runs in it.
+    /// Returns the version of its kernel.
     pub fn kernel(&self) -> &str {
         &self.guest.package
     }
@@ -103,13 +103,14 @@ impl GuestRoom {
     }
 }
 
-/// The name of our device in a namespace of the guest.
+/// Returns the name of our device in a namespace of the guest.
 fn ours_in(guest: &Guest, netns: &str, address: &str) -> Result<String> {
     let told = guest.run(&words_of(&ours(netns, &["ibv_devinfo", "-v"])))?.success()?.text;
     Ok(device::find(&told, address, "::").with_context(|| format!("no device of ours: {told}"))?.name)
 }
 
-/// The command, its libraries, and the directory that programs load them from; and this program, for its small peers.
+/// Returns the files for the guest: the command, its libraries, the directory from which programs load them, and this
+/// program, for its small peers.
 fn shipped() -> Result<Vec<Extra>> {
     let weft = product::weft()?;
     let dir = weft.parent().context("the command has no directory")?;
@@ -135,14 +136,14 @@ fn ours(netns: &str, words: &[&str]) -> Vec<String> {
     before.iter().chain(words).map(|word| (*word).to_owned()).collect()
 }
 
-/// Whose RDMA carries it.
+/// The RDMA implementation that carries the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     Ours,
     Rxe,
 }
 
-/// The same tool of perftest in the guest, over ours or over rxe.
+/// A tool of perftest in the guest, over ours or over rxe.
 #[derive(Clone, Copy, Debug)]
 pub struct InGuest {
     pub carrier: Carrier,
@@ -170,7 +171,7 @@ impl InGuest {
         }
     }
 
-    /// What asks for the listening sockets where the server is.
+    /// Returns the command that lists the listening sockets on the server's side.
     fn ask(&self) -> Vec<String> {
         let ask = super::program::words("cat /proc/net/tcp /proc/net/tcp6");
         match self.carrier {

@@ -1,5 +1,5 @@
-//! The bare UDP ping-pong within the guest, in the namespaces that ours uses there: a program that polls can be no faster
-//! by packets, whatever its protocol costs. Linux's rxe is not a program.
+//! The bare UDP ping-pong within the guest, in the same namespaces as ours. No polling program can be faster by
+//! packets, whatever its protocol costs; Linux's rxe runs in the kernel instead.
 
 use super::cores::pinned;
 use super::guest::{GuestRoom, LIMIT, LISTENS_WITHIN, words_of};
@@ -9,7 +9,7 @@ use super::room::Room;
 use super::unit::Unit;
 use anyhow::{Context, Result, bail};
 
-/// Where this program is in the guest.
+/// Path of this program in the guest.
 pub const OURSELVES: &str = "/xtask";
 
 /// The ping-pong.

@@ -1,4 +1,4 @@
-//! What doing nothing costs: processor time of two connected programs and of their daemons, between two looks.
+//! The cost of idleness: processor time of two connected programs and of their daemons, between two readings.
 
 use super::program::{Program, unless_installed};
 use super::room::Room;
@@ -7,17 +7,17 @@ use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
 use weft_interop::{Lab, Pair};
 
-/// How long perftest holds its queue pairs after its last message.
+/// Time for which perftest keeps its queue pairs after its last message.
 const HELD: Duration = Duration::from_secs(12);
-/// How long a run of so few messages may take until then.
+/// Time limit for a run of few messages to reach that point.
 const RESTS_WITHIN: Duration = Duration::from_secs(20);
-/// Acknowledgements and a last timer may follow the last message.
+/// Time to settle: acknowledgements and a last timer may follow the last message.
 const SETTLES: Duration = Duration::from_millis(1500);
-/// How long idleness is watched.
+/// Length of the measurement.
 const WATCH: Duration = Duration::from_secs(5);
 /// The kernel counts processor time in hundredths of a second (USER_HZ), whatever its own tick.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// What perftest prints when it rests.
+/// perftest's output when it starts to wait.
 const RESTS: &str = "before releasing resources";
 
 /// Both ends of `ib_send_bw`, connected and done, and the daemons.
@@ -46,26 +46,26 @@ impl Program for Idle {
         let pair = Pair::new("ib_send_bw", &format!("-n 1000 --wait_destroy={}", HELD.as_secs())).devices(lab)?;
         let mut server = pair.start_server(lab)?;
         let mut client = pair.start_client(lab)?;
-        // What a program writes to a file comes when it flushes, so the connection's end is seen by its silence.
+        // A program's output to a file appears only when flushed, so silence shows the end of the traffic.
         let rests = client.wait_until(RESTS_WITHIN, |p| p.text().contains(RESTS) || quiet(lab));
-        ensure!(rests, "it never rested: {}", client.kill().report());
+        ensure!(rests, "the client never became idle: {}", client.kill().report());
         std::thread::sleep(SETTLES);
         let (before, since) = (ticks_of(lab), Instant::now());
         std::thread::sleep(WATCH);
-        ensure!(client.running() && server.running(), "it did not rest so long: {}", client.kill().report());
+        ensure!(client.running() && server.running(), "a program ended too early: {}", client.kill().report());
         let used = ticks_of(lab).context("no process is left")? - before.context("there is no process")?;
         Ok(used as f64 / TICKS_PER_SECOND / since.elapsed().as_secs_f64() * 100.0)
     }
 }
 
-/// Whether no process of the lab used the processor for a while.
+/// Whether no process of the lab uses the processor for a while.
 fn quiet(lab: &Lab) -> bool {
     let before = ticks_of(lab);
     std::thread::sleep(Duration::from_millis(500));
     before.is_some_and(|ticks| ticks > 0) && before == ticks_of(lab)
 }
 
-/// The processor time of everything that lives in the lab.
+/// Returns the processor time of all processes in the lab.
 fn ticks_of(lab: &Lab) -> Option<u64> {
     let pids = lab.sides().iter().flat_map(|side| lab.pids(side));
     let ticks: Vec<_> =
@@ -73,7 +73,7 @@ fn ticks_of(lab: &Lab) -> Option<u64> {
     if ticks.is_empty() { None } else { Some(ticks.iter().sum()) }
 }
 
-/// User and system time in a line of `/proc/PID/stat`.
+/// Returns user and system time from a line of `/proc/PID/stat`.
 fn ticks(stat: &str) -> Option<u64> {
     let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)

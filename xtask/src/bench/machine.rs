@@ -1,30 +1,30 @@
-//! The machine that a figure was measured on, when, of which commit, and how quiet it was.
+//! Conditions of a measurement: the machine, the time, the commit, and the load by others.
 
 use serde::Serialize;
 use std::process::Command;
 use std::time::Duration;
 
-/// How long others are watched before the first case.
+/// Time for which the load is watched before the first case.
 const WATCH: Duration = Duration::from_millis(500);
-/// A machine that is busier, in percent, measures itself, too.
+/// Load by other processes, in percent, above which figures are doubtful.
 const BUSY_MAX: f64 = 5.0;
-/// So much of the processors' time may be taken by whoever else is on the real machine.
+/// Share of processor time taken by other guests of the hypervisor, in percent, above which figures are doubtful.
 const STOLEN_MAX: f64 = 1.0;
 
-/// Where and when.
+/// Machine and time of a run.
 #[derive(Serialize)]
 pub struct Machine {
     pub processor: String,
     pub cores: usize,
     pub kernel: String,
     pub date: String,
-    /// Of what was built; unknown where the run built nothing.
+    /// Commit of the build; unknown if the run built nothing.
     pub commit: Option<String>,
-    /// The package of the guest's kernel, where there was a guest.
+    /// Package of the guest's kernel, if there was a guest.
     pub guest: Option<String>,
-    /// The share of the processors' time that others used just before the run, in percent.
+    /// Share of processor time that other processes used just before the run, in percent.
     pub busy: f64,
-    /// The share of the processors' time that the hypervisor gave to others during the run, in percent.
+    /// Share of processor time that the hypervisor gave to others during the run, in percent.
     pub stolen: f64,
     #[serde(skip)]
     times_at_start: Times,
@@ -39,7 +39,7 @@ struct Times {
 }
 
 impl Machine {
-    /// As the run begins; `built` says whether the product is what the sources are.
+    /// Reads the state at the start of a run; `built` means that the product matches the sources.
     pub fn look(built: bool) -> Machine {
         let before = Times::now();
         std::thread::sleep(WATCH);
@@ -62,12 +62,12 @@ impl Machine {
         }
     }
 
-    /// As the run ends.
+    /// Reads the state at the end of a run.
     pub fn look_again(&mut self) {
         self.stolen = Times::now().stolen_since(self.times_at_start);
     }
 
-    /// Processor, cores, kernel, date and commit in a line.
+    /// Returns processor, cores, kernel, date and commit in one line.
     pub fn describe(&self) -> String {
         let Machine { processor, cores, kernel, date, commit, guest, .. } = self;
         let guest = guest.as_ref().map(|package| format!(", guest {package}")).unwrap_or_default();
@@ -75,7 +75,7 @@ impl Machine {
         format!("{processor}, {cores} cores, Linux {kernel}{guest}, {date}{commit}")
     }
 
-    /// What makes the figures doubtful.
+    /// Returns the reasons to doubt the figures.
     pub fn noise(&self) -> Vec<String> {
         let mut noise = Vec::new();
         if self.busy > BUSY_MAX {
@@ -93,7 +93,7 @@ impl Times {
         Times::read(&read("/proc/stat"))
     }
 
-    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal, ...
+    /// Reads the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal, ...
     fn read(stat: &str) -> Times {
         let line = stat.lines().next().unwrap_or_default();
         let ticks: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
@@ -110,7 +110,7 @@ impl Times {
         self.share(all.saturating_sub(self.idle.saturating_sub(before.idle)), before)
     }
 
-    /// Percent of all that passed since.
+    /// Returns the percentage of the ticks since `before`.
     fn share(self, ticks: u64, before: Times) -> f64 {
         ticks as f64 * 100.0 / self.all.saturating_sub(before.all).max(1) as f64
     }

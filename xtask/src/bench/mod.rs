@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: the product beside its peers, in the same run and the same namespaces.
 //!
 //! Each measure is a case: ours and every peer take turns, several times, and the medians are compared. A figure
-//! without its peer of the same minute says more about the machine than about the product.
+//! without a peer's figure from the same minute says more about the machine than about the product.
 
 mod between_hosts;
 mod case;
@@ -43,49 +43,49 @@ use weft_interop::product;
 const SWEEP_SECONDS: u32 = 1;
 /// Turns and seconds of a quick run.
 const QUICK: (usize, u32) = (1, 2);
-/// perftest leaves out the first and the last of what it measures for a time, and something must remain.
+/// Minimum run time: perftest drops the start and the end of a timed run, and something must remain.
 const SECONDS_MIN: u32 = 2;
 
-/// What to measure and how to tell it.
+/// Options of the benchmark.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Print the cases, their peers and what is wanted, and measure nothing.
+    /// List the cases, their peers and goals; measure nothing.
     #[arg(long)]
     list: bool,
-    /// Only cases and sweeps whose place and name contain this text (`same host: ib_write_bw 1 MiB`). Large subnets take
-    /// many minutes, and are measured only if this asks for them (`ibsim, large`).
+    /// Run only cases and sweeps whose place and name contain this text (`same host: ib_write_bw 1 MiB`). Large subnets
+    /// take many minutes; only a filter that matches them (`ibsim, large`) runs them.
     #[arg(long)]
     filter: Option<String>,
-    /// Turns of each case; the median counts.
+    /// Set the number of turns of each case; the median counts.
     #[arg(long, default_value_t = 3)]
     turns: usize,
-    /// Seconds of each run that is measured for a time.
+    /// Set the seconds of each timed run.
     #[arg(long, default_value_t = 3)]
     seconds: u32,
-    /// One turn of two seconds, four sizes in the sweeps, no guest unless the filter asks for it.
+    /// Run one turn of two seconds, four sizes in the sweeps, and no guest unless the filter asks for it.
     #[arg(long)]
     quick: bool,
-    /// Write everything as JSON to a file; without a file, to the standard output instead of the table.
+    /// Write everything as JSON to a file; without a file, to standard output instead of the table.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// Where the plot goes (target/bench/weft.svg unless told).
+    /// Set the plot's file (default: target/bench/weft.svg).
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Leave the sweeps by message size out, and so the plot.
+    /// Skip the sweeps by message size, and so the plot.
     #[arg(long)]
     no_plot: bool,
-    /// End with an error when a goal is missed.
+    /// Fail if a goal is missed.
     #[arg(long)]
     check: bool,
     /// Let the scheduler choose the cores.
     #[arg(long)]
     no_pin: bool,
-    /// Measure what is built already, with the programs that are installed.
+    /// Measure the existing build, with the installed programs.
     #[arg(long)]
     no_build: bool,
 }
 
-/// Builds, measures, tells.
+/// Builds, measures, reports.
 pub fn run(options: &Options) -> Result<()> {
     let plan = Plan::new(options)?;
     if options.list {
@@ -121,7 +121,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What was asked for.
+/// The plan of a run.
 struct Plan {
     cases: Vec<&'static Case>,
     panels: Vec<&'static Panel>,
@@ -154,13 +154,13 @@ impl Plan {
         let panels = sweep::ALL.iter().filter(|panel| !options.no_plot && wanted(panel.place, panel.name));
         let panels: Vec<_> = panels.collect();
         if cases.is_empty() && panels.is_empty() {
-            bail!("no case has that in its name; `cargo xtask bench --list` tells them");
+            bail!("no case matches the filter; `cargo xtask bench --list` shows all");
         }
         let sizes = if options.quick { sweep::SIZES_QUICK } else { sweep::SIZES };
         Ok(Plan { cases, panels, sizes, turns, seconds, cores, built: !options.no_build })
     }
 
-    /// The cases in words.
+    /// Lists the cases in words.
     fn list(&self) -> String {
         let mut text = String::new();
         for case in &self.cases {
@@ -183,7 +183,7 @@ impl Plan {
         text
     }
 
-    /// Every case and sweep, a place after the other.
+    /// Measures every case and sweep, one place after another.
     fn measure(&self) -> Report {
         let mut machine = Machine::look(self.built);
         let (mut rows, mut sweeps) = (Vec::new(), Vec::new());

@@ -6,36 +6,36 @@ use super::unit::Unit;
 use anyhow::{Context, Result};
 use weft_interop::Pair;
 
-/// How long a client may take beside the seconds that it is asked to.
+/// Seconds that a client may take in addition to its run time.
 const PATIENCE: u64 = 30;
 
 /// perftest counts bandwidth in MiB.
 pub const MIB: f64 = 1_048_576.0;
 
-/// A tool of perftest with its arguments.
+/// A perftest tool with its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Perftest {
     pub tool: &'static str,
     /// Bytes in a message.
     pub size: u64,
-    /// Further words.
+    /// Further arguments.
     pub extra: &'static str,
-    /// What is set in both environments.
+    /// Environment variables of both sides.
     pub env: &'static [(&'static str, &'static str)],
     pub amount: Amount,
     pub column: Column,
 }
 
-/// How long it runs.
+/// Length of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Amount {
-    /// For the seconds that are asked for (`-D`).
+    /// The requested number of seconds (`-D`).
     Seconds,
-    /// For so many messages (`-n`).
+    /// This many messages (`-n`).
     Messages(u64),
 }
 
-/// The column of the result line that counts.
+/// The column of the result line that contains the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// `BW average[MB/sec]`
@@ -47,7 +47,7 @@ pub enum Column {
 }
 
 impl Column {
-    /// Its place in the line, and what its number is multiplied by.
+    /// Returns its index in the line, and the factor of its number.
     fn place(self) -> (usize, f64) {
         match self {
             Column::Bandwidth => (3, MIB),
@@ -56,7 +56,7 @@ impl Column {
         }
     }
 
-    /// The unit of its figures.
+    /// Returns the unit of its figures.
     pub fn unit(self) -> Unit {
         match self {
             Column::Bandwidth => Unit::BytesPerSecond,
@@ -65,7 +65,7 @@ impl Column {
         }
     }
 
-    /// The figure in what perftest printed.
+    /// Reads the figure from perftest's output.
     pub fn read(self, text: &str) -> Option<f64> {
         let row = text.split("#bytes").nth(1)?.lines().nth(1)?;
         let (column, scale) = self.place();
@@ -74,7 +74,7 @@ impl Column {
 }
 
 impl Perftest {
-    /// Its arguments on both sides.
+    /// Returns its arguments for both sides.
     pub fn arguments(&self, seconds: u32) -> String {
         let amount = match self.amount {
             Amount::Seconds => format!("-D {seconds}"),

@@ -1,4 +1,4 @@
-//! What can be measured: a program of ours or of a peer that yields one figure a turn.
+//! Programs that can be measured, ours or a peer's: each yields one figure in a turn.
 
 use super::room::Room;
 use super::unit::Unit;
@@ -6,21 +6,21 @@ use anyhow::{Context, Result};
 use std::time::Duration;
 use weft_interop::{Proc, skip};
 
-/// How long a program may take beside the seconds that it measures.
+/// Time that a program may take in addition to its run time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One side of a case.
 pub trait Program: Sync {
-    /// What a reader calls it.
+    /// Name for readers.
     fn name(&self) -> String;
 
-    /// Its command line, as a person would type it on the client's side.
+    /// Returns its command line, as a person would type it on the client's side.
     fn command(&self, seconds: u32) -> String;
 
-    /// What its figure is measured in.
+    /// Unit of its figure.
     fn unit(&self) -> Unit;
 
-    /// The Debian package that is missing.
+    /// Returns the Debian package that is missing, if any.
     fn missing(&self) -> Option<&'static str> {
         None
     }
@@ -29,24 +29,24 @@ pub trait Program: Sync {
     fn measure(&self, room: &Room) -> Result<f64>;
 }
 
-/// `package`, unless `tool` is installed.
+/// Returns `package`, unless `tool` is installed.
 pub fn unless_installed(tool: &str, package: &'static str) -> Option<&'static str> {
     if skip::on_path(tool).is_some() { None } else { Some(package) }
 }
 
-/// Waits for a program's end and hands what it wrote to `read`, which finds the figure.
+/// Waits for a program's end and passes its output to `read`, which finds the figure.
 pub fn figure_of(program: Proc, seconds: u32, read: impl Fn(&str) -> Option<f64>) -> Result<f64> {
     let ended = program.wait(PATIENCE + Duration::from_secs(u64::from(seconds))).success()?;
     read(&ended.text).with_context(|| format!("no result: {}", ended.report()))
 }
 
-/// The number that stands before the first `unit`, whatever it is grouped by.
+/// Returns the number before the first `unit`, whatever its digit grouping.
 pub fn number_before(text: &str, unit: &str) -> Option<f64> {
     let words: Vec<_> = text.split_whitespace().collect();
     words.windows(2).find(|pair| pair[1] == unit).and_then(|pair| pair[0].replace(',', "").parse().ok())
 }
 
-/// The words of a command line.
+/// Splits a command line into words.
 pub fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! What a run leaves: everything as JSON, or the table for a reader; and the plot.
+//! The report of a run: everything as JSON, or the table for a reader; and the plot.
 
 use super::machine::Machine;
 use super::plot;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use std::path::Path;
 
-/// Everything that was measured.
+/// All measurements of a run.
 #[derive(Serialize)]
 pub struct Report {
     pub machine: Machine,
@@ -22,7 +22,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The table with its machine, and what makes it doubtful.
+    /// Returns the table, with its machine and the reasons to doubt it.
     pub fn markdown(&self) -> String {
         let Report { machine, turns, seconds, .. } = self;
         let how = if self.pinned { "one core a side" } else { "cores as the scheduler gives them" };
@@ -35,7 +35,7 @@ impl Report {
         text + &table::markdown(&self.rows)
     }
 
-    /// Writes everything as JSON to a file, or to the standard output (`-`).
+    /// Writes everything as JSON to a file, or to standard output (`-`).
     pub fn write_json(&self, path: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
         if path == Path::new("-") {
@@ -50,7 +50,7 @@ impl Report {
         write(path, &plot::draw(&self.sweeps, &self.machine.describe()))
     }
 
-    /// How many goals there are, and how many were missed.
+    /// Returns the number of goals, and the number of missed ones.
     pub fn goals(&self) -> (usize, usize) {
         self.rows.iter().map(Row::goals).fold((0, 0), |(all, missed), (a, m)| (all + a, missed + m))
     }

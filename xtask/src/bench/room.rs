@@ -1,4 +1,4 @@
-//! Where a case is measured: a laboratory of namespaces or the guest, with the cores that its programs run on.
+//! The place of a measurement: a laboratory of namespaces or the guest, with the cores for its programs.
 
 use super::cores::{Cores, pinned};
 use super::guest::GuestRoom;
@@ -14,14 +14,14 @@ pub enum Place {
     SameHost,
     /// Two namespaces joined by a veth cable of this MTU.
     TwoHosts { mtu: u32 },
-    /// A simulated InfiniBand subnet; a large one takes minutes a run.
+    /// A simulated InfiniBand subnet; a large one takes minutes for each run.
     Subnet { large: bool },
     /// A virtual machine whose kernel has rdma_rxe.
     Guest,
 }
 
 impl Place {
-    /// In the order in which they are entered.
+    /// All places, in the order in which they are set up.
     pub const ALL: [Place; 6] = [
         Place::SameHost,
         Place::TwoHosts { mtu: 9000 },
@@ -31,7 +31,7 @@ impl Place {
         Place::Guest,
     ];
 
-    /// What a reader calls it.
+    /// Name for readers.
     pub fn name(self) -> String {
         match self {
             Place::SameHost => "same host".to_owned(),
@@ -42,23 +42,23 @@ impl Place {
         }
     }
 
-    /// Whether it is entered only if the filter asks for it.
+    /// Whether it is used only if the filter asks for it.
     pub fn is_on_demand(self) -> bool {
         self == Place::Subnet { large: true }
     }
 
-    /// Why it cannot be entered on this machine.
+    /// Returns the reason why it cannot be used on this machine.
     pub fn obstacle(self) -> Option<String> {
         if self == Place::Guest { weft_interop::guest::obstacle() } else { None }
     }
 }
 
-/// A place that stands, and how programs are to run in it.
+/// A place that is set up, with the settings of its programs.
 pub struct Room {
     inside: Inside,
-    /// One core a side; none where programs run wherever the scheduler puts them.
+    /// One core for each side; `None` leaves the choice to the scheduler.
     cores: Option<Cores>,
-    /// How long programs that run for a time run.
+    /// Run time of timed programs in seconds.
     pub seconds: u32,
 }
 
@@ -68,7 +68,7 @@ enum Inside {
 }
 
 impl Room {
-    /// Builds the place.
+    /// Sets up the place.
     pub fn enter(place: Place, cores: Option<Cores>, seconds: u32) -> Result<Room> {
         let inside = match place {
             Place::Subnet { .. } => {
@@ -79,18 +79,18 @@ impl Room {
             Place::Guest => Inside::Guest(Box::new(GuestRoom::boot()?)),
         };
         if let Inside::Lab(lab) = &inside {
-            // It starts the daemons, which are not to inherit a program's core.
+            // This starts the daemons, which must not inherit a program's core.
             lab.sides().iter().try_for_each(|side| lab.device(side).map(drop))?;
         }
         Ok(Room { inside, cores, seconds })
     }
 
-    /// The cores of both sides, if programs are pinned.
+    /// Returns the cores of both sides, if programs are pinned.
     pub fn cores(&self) -> Option<Cores> {
         self.cores
     }
 
-    /// The laboratory.
+    /// Returns the laboratory.
     pub fn lab(&self) -> Result<&Lab> {
         match &self.inside {
             Inside::Lab(lab) => Ok(lab),
@@ -98,7 +98,7 @@ impl Room {
         }
     }
 
-    /// The guest.
+    /// Returns the guest.
     pub fn guest(&self) -> Result<&GuestRoom> {
         match &self.inside {
             Inside::Guest(guest) => Ok(guest),
@@ -106,12 +106,12 @@ impl Room {
         }
     }
 
-    /// The words with their server's core before them.
+    /// Prepends the server's core to a command.
     pub fn on_server_core(&self, words: &[String]) -> Vec<String> {
         pinned(self.cores.map(|cores| cores.server), words)
     }
 
-    /// The words with their client's core before them.
+    /// Prepends the client's core to a command.
     pub fn on_client_core(&self, words: &[String]) -> Vec<String> {
         pinned(self.cores.map(|cores| cores.client), words)
     }
@@ -134,7 +134,7 @@ fn start(lab: &Lab, side: &Side, words: &[String], env: &[(&str, &str)]) -> Resu
     lab.start_line(&lab.bare(side, Who::Root, &words), env)
 }
 
-/// The words that run one of our own small peers (`peers::Own`).
+/// Returns the command of one of our own small peers (`peers::Own`).
 pub fn own_words(arguments: &str) -> Result<Vec<String>> {
     let xtask = std::env::current_exe().context("where is xtask?")?;
     let xtask = xtask.to_str().context("the path of xtask is not UTF-8")?.to_owned();

@@ -1,4 +1,4 @@
-//! What came of a case.
+//! Results of cases.
 
 use super::case::Case;
 use super::room::Place;
@@ -14,26 +14,26 @@ pub struct Row {
     pub unit: Unit,
     pub command: String,
     pub ours: Outcome,
-    /// What the figure itself is to be, in words.
+    /// Goal for the figure itself, in words.
     pub aim: Option<String>,
-    /// Whether it is; unknown where nothing was measured.
+    /// Whether it is reached; unknown if nothing was measured.
     pub aim_kept: Option<bool>,
     pub rivals: Vec<RivalRow>,
 }
 
-/// A peer's part of it.
+/// A peer's part of the result.
 #[derive(Serialize)]
 pub struct RivalRow {
     pub name: String,
     pub command: String,
     pub theirs: Outcome,
-    /// Ours divided by theirs, of the medians.
+    /// Ratio ours/theirs of the medians.
     pub ratio: Option<f64>,
     pub wanted: Option<String>,
     pub kept: Option<bool>,
 }
 
-/// What became of a program's turns.
+/// Result of a program's turns.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -43,14 +43,14 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The figures, where there are any.
+    /// Returns the figures, if there are any.
     pub fn sample(&self) -> Option<&Sample> {
         if let Outcome::Measured(sample) = self { Some(sample) } else { None }
     }
 }
 
 impl Row {
-    /// Judges the figure by the case's aim.
+    /// Creates a row; judges the figure by the case's goal.
     pub fn new(case: &Case, ours: Outcome, rivals: Vec<RivalRow>, seconds: u32) -> Row {
         let unit = case.ours.unit();
         let aim_kept = case.aim.zip(ours.sample()).map(|(aim, sample)| aim.kept(sample.median));
@@ -66,7 +66,7 @@ impl Row {
         }
     }
 
-    /// How many goals there are, and how many were not reached. What was not measured was not reached, but a peer
+    /// Returns the number of goals, and the number not reached. An unmeasured goal counts as not reached, but a peer
     /// that is not installed sets no goal.
     pub fn goals(&self) -> (usize, usize) {
         let aims = self.aim.iter().map(|_| self.aim_kept);
@@ -79,7 +79,7 @@ impl Row {
 }
 
 impl RivalRow {
-    /// Judges the ratio.
+    /// Creates a peer's part; judges the ratio.
     pub fn new(name: String, command: String, wanted: Option<Bound>, ours: &Outcome, theirs: Outcome) -> RivalRow {
         let ratio = ours.sample().zip(theirs.sample()).map(|(ours, theirs)| ours.median / theirs.median);
         let kept = wanted.zip(ratio).map(|(wanted, ratio)| wanted.kept(ratio));

@@ -1,6 +1,6 @@
 /*
- * Asks a subnet administrator for paths to the hosts of its subnet, or joins and leaves multicast groups, with so many
- * questions under way, and prints how many paths or joins were answered in a second. A client of libibumad like any other:
+ * Queries a subnet administrator for paths to the hosts of its subnet, or joins and leaves multicast groups, with WINDOW
+ * requests outstanding, and prints the number of paths or joins answered per second. It is an ordinary client of libibumad:
  * it knows neither Weft nor OpenSM.
  *
  * sa_rate paths|joins SECONDS WINDOW LIDS
@@ -36,7 +36,7 @@ static void put(uint8_t *to, uint64_t value, int bytes)
 		to[bytes] = value;
 }
 
-/* The head of a question to the administrator (IBA 15.2.1): its record, to be filled. */
+/* Writes the header of a request to the administrator (IBA 15.2.1); returns its record, for the caller to fill. */
 static uint8_t *begin(int method, int attribute, uint64_t mask, uint32_t number)
 {
 	uint8_t *mad = umad_get_mad(out);
@@ -62,7 +62,7 @@ static void path(uint32_t number)
 	record[49] = 0x81;
 }
 
-/* A full membership of a group with this number (IBA 15.2.5.17), begun or ended. */
+/* Joins or leaves the group with this number as a full member (IBA 15.2.5.17). */
 static void member(int method, uint32_t number, int group)
 {
 	uint64_t parts = 1 << 0 | 1 << 1 | 1 << 16, creates = 1 << 2 | 1 << 6 | 1 << 7 | 1 << 12 | 1 << 13;
@@ -81,7 +81,7 @@ static int ask(void)
 	return umad_send(port, agent, out, MAD, TIMEOUT_MS, 0);
 }
 
-/* The next answer, an error if it says one. */
+/* Receives the next answer; an error if its status is one. */
 static uint8_t *answer(void)
 {
 	int length = MAD;
@@ -94,7 +94,7 @@ static uint8_t *answer(void)
 	return mad;
 }
 
-/* The GIDs of all hosts by the records of these LIDs. */
+/* Queries the GIDs of all hosts by the records of these LIDs. */
 static int learn(int lids)
 {
 	dgids = calloc(lids + 1, sizeof *dgids);
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
 	int joins = argc > 1 && !strcmp(argv[1], "joins"), window = argc > 3 ? atoi(argv[3]) : 64;
 	double seconds = argc > 2 ? atof(argv[2]) : 1, start, end;
 	uint32_t under_way = 0, sent = 0, counted = 0;
-	/* A group for each question under way, and which question that is. */
+	/* The number of the outstanding request of each group. */
 	uint32_t asked[WINDOW_MAX];
 	umad_port_t here;
 
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 		if (ask() < 0)
 			return perror("umad_send"), 1;
 	}
-	/* Whenever an answer comes the next question goes out; who joined a group leaves it, and joins it again. */
+	/* Each answer triggers the next request: after a join a leave, after a leave a join. */
 	while (under_way) {
 		uint8_t *mad = answer();
 		int group = 0, joined = mad && mad[3] == GET_RESP;

@@ -1,6 +1,6 @@
-//! Subnet administration: paths and joins a second that a manager answers through the fabric, for several hosts with many
-//! questions under way each. The clients are one program of libibumad, ours and OpenSM's are asked the same, on our fabric;
-//! that, the manager and the clients share the machine's cores.
+//! Subnet administration: path queries and joins per second that a manager answers through the fabric, for several
+//! hosts with many outstanding requests each. The clients are one program of libibumad; ours and OpenSM answer the same
+//! requests, on our fabric. The fabric, the manager and the clients share the machine's cores.
 
 use super::program::{Program, number_before, unless_installed};
 use super::room::Room;
@@ -14,27 +14,27 @@ use weft_interop::{Fabric, Lab, Proc, product};
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bench/sa_rate.c");
 
 const NETWORK: &[&str] = &["--fat-tree", "8,2"];
-/// Hosts and switches of it, of which each has one LID.
+/// Hosts and switches of the fabric; each has one LID.
 const LIDS: u32 = 32 + 12;
 const MANAGER: &str = "node1";
-/// How long a client may take beside the seconds that it measures.
+/// Time that a client may take in addition to its run time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Whose manager.
+/// The subnet manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sa {
     Weft,
     OpenSm,
 }
 
-/// What is asked of it.
+/// The kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     Paths,
     Joins,
 }
 
-/// So many hosts with so many questions under way each.
+/// Number of hosts, and of outstanding requests of each.
 #[derive(Clone, Copy, Debug)]
 pub struct SaRate {
     pub sa: Sa,
@@ -49,7 +49,7 @@ impl SaRate {
         line.split(' ').map(str::to_owned).collect()
     }
 
-    /// The manager, once it has the subnet.
+    /// Starts the manager, and waits until it has configured the subnet.
     fn start(&self, fabric: &Fabric<'_>, lab: &Lab) -> Result<Proc> {
         match self.sa {
             Sa::OpenSm => Ok(fabric.opensm(MANAGER, "minhop")?.proc),

@@ -1,5 +1,5 @@
-//! What a completion costs a program that waits for events: how often its threads, ours among them, fell asleep and were
-//! woken.
+//! Sleeps per completion of a program that waits for events: how often its threads, including the library's, went to
+//! sleep.
 
 use super::perftest::{Amount, Perftest};
 use super::program::{Program, unless_installed};
@@ -8,15 +8,15 @@ use super::unit::Unit;
 use anyhow::{Context, Result};
 use weft_interop::Pair;
 
-/// How long the client may take.
+/// Seconds that the client may take.
 const PATIENCE: u64 = 60;
-/// A round of a ping-pong completes a send and a receive.
+/// A round of a ping-pong completes one send and one receive.
 const COMPLETIONS_PER_ROUND: f64 = 2.0;
-/// Runs a program and tells the voluntary context switches of all its threads.
+/// Runs a program and prints the voluntary context switches of all its threads.
 const COUNT: &str = "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:]); \
                      print('sleeps', resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw); sys.exit(code)";
 
-/// The sleeps of a latency test's client, for each of its completions.
+/// The sleeps of a latency test's client per completion.
 #[derive(Clone, Copy, Debug)]
 pub struct Sleeps {
     pub of: Perftest,
@@ -61,7 +61,7 @@ impl Program for Sleeps {
     }
 }
 
-/// The number in what [`COUNT`] printed.
+/// Reads the number that [`COUNT`] printed.
 fn sleeps(text: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix("sleeps ")?.trim().parse().ok())
 }

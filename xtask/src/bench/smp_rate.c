@@ -1,6 +1,6 @@
 /*
- * Asks for the NodeInfo of a node by a directed route, with so many requests under way, and prints how many were
- * answered in a second. A client of libibumad like any other: it knows neither Weft nor ibsim.
+ * Queries the NodeInfo of a node by a directed route, with WINDOW requests outstanding, and prints the number answered
+ * per second. It is an ordinary client of libibumad: it knows neither Weft nor ibsim.
  *
  * smp_rate SECONDS WINDOW [PORT...]
  */
@@ -37,7 +37,7 @@ static void fill(uint8_t *mad, uint32_t number, int hops, char **hop)
 		mad[129 + i] = atoi(hop[i]);
 }
 
-/* An answer to one of ours, without an error, with the NodeInfo of a node that has ports. */
+/* Whether this is an answer to our request, without an error, with the NodeInfo of a node that has ports. */
 static int good(void *umad)
 {
 	uint8_t *mad = umad_get_mad(umad);
@@ -58,13 +58,13 @@ int main(int argc, char **argv)
 		return fprintf(stderr, "cannot open a port\n"), 1;
 	if ((agent = umad_register(port, 0x81, 1, 0, NULL)) < 0)
 		return fprintf(stderr, "cannot register\n"), 1;
-	/* How long the head is, the library knows once a port is open. */
+	/* The library knows the header's length once a port is open. */
 	out = umad_alloc(1, umad_size() + MAD);
 	in = umad_alloc(1, umad_size() + MAD);
 	umad_set_addr(out, 0xffff, 0, 0, 0);
 	start = now();
 	end = start + seconds;
-	/* As a subnet manager does: whenever an answer comes, the next request goes out. */
+	/* As in a subnet manager, each answer triggers the next request. */
 	while (now() < end || under_way) {
 		int length = MAD;
 

@@ -1,5 +1,5 @@
-//! Management datagrams: directed-route SMPs a second that one client of libibumad is served, on our fabric and on
-//! Debian's ibsim. The client is the same program, and so are the network and the requests.
+//! Management datagrams: directed-route SMPs per second served to one client of libibumad, on our fabric and on
+//! Debian's ibsim. The client program, the network and the requests are the same.
 
 use super::program::{Program, figure_of, number_before, unless_installed};
 use super::room::Room;
@@ -13,19 +13,19 @@ const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bench/smp_rate.c"
 /// The network: small enough for ibsim's tables.
 const NETWORK: &[&str] = &["--fat-tree", "8,2"];
 const HOST: &str = "node1";
-/// How ibsim calls that host, whose NodeDescription names the adapter, too.
+/// ibsim's name for that host, whose NodeDescription also names the adapter.
 const HOST_OF_IBSIM: &str = "node1 weft0";
-/// The ports on the way: to the switch, and to another host of it.
+/// The ports on the path: to the switch, and to another host of it.
 const ROUTE: &str = "1 2";
 
-/// Whose fabric.
+/// The fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
     Weft,
     IbSim,
 }
 
-/// A client with so many requests under way.
+/// A client with this many outstanding requests.
 #[derive(Clone, Copy, Debug)]
 pub struct SmpRate {
     pub server: Server,

@@ -1,4 +1,4 @@
-//! What several turns amount to: the median and the spread. A mean would let one disturbed turn speak for all.
+//! Statistics of several turns: the median and the spread. A mean would let one disturbed turn dominate.
 
 use serde::Serialize;
 
@@ -8,12 +8,12 @@ pub struct Sample {
     pub median: f64,
     pub min: f64,
     pub max: f64,
-    /// In the order in which they were measured.
+    /// Figures, in the order of measurement.
     pub turns: Vec<f64>,
 }
 
 impl Sample {
-    /// `None` without any turn.
+    /// Summarises turns; `None` without any turn.
     pub fn of(turns: &[f64]) -> Option<Sample> {
         let mut sorted = turns.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -22,13 +22,13 @@ impl Sample {
     }
 }
 
-/// The middle, or the mean of the two in the middle.
+/// Returns the middle value, or the mean of the two in the middle.
 fn median_of_sorted(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     if sorted.len().is_multiple_of(2) { f64::midpoint(sorted[middle - 1], sorted[middle]) } else { sorted[middle] }
 }
 
-/// A bound that a figure or a ratio must keep.
+/// A bound for a figure or a ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     AtLeast(f64),
@@ -36,7 +36,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Whether `value` keeps it; what is no number does not.
+    /// Whether `value` meets the bound; NaN does not.
     pub fn kept(self, value: f64) -> bool {
         match self {
             Bound::AtLeast(bound) => value >= bound,
@@ -44,7 +44,7 @@ impl Bound {
         }
     }
 
-    /// The sign and the bound, written by `show`.
+    /// Returns the sign and the bound, formatted by `show`.
     pub fn words(self, show: impl Fn(f64) -> String) -> String {
         match self {
             Bound::AtLeast(bound) => format!("≥ {}", show(bound)),

@@ -15,19 +15,19 @@ use serde::Serialize;
 
 /// The sizes of a full run, in bytes.
 pub const SIZES: &[u64] = &[8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 8 << 20];
-/// Those of a quick one.
+/// The sizes of a quick run, in bytes.
 pub const SIZES_QUICK: &[u64] = &[8, 4 << 10, 64 << 10, 1 << 20];
 
-/// Where a bandwidth of a size is measured, so many bytes pass.
+/// Bytes transferred to measure a bandwidth at one size.
 const BYTES_OF_BANDWIDTH: u64 = 1 << 30;
-/// Where a latency is.
+/// Bytes transferred to measure a latency at one size.
 const BYTES_OF_LATENCY: u64 = 64 << 20;
-/// The largest datagram that the bare ping-pong plays.
+/// Maximum datagram of the bare ping-pong.
 const DATAGRAM_MAX: u64 = 65_000;
 
 /// A picture with several curves.
 pub struct Panel {
-    /// `--filter` looks in it.
+    /// Name, which `--filter` searches.
     pub name: &'static str,
     pub place: Place,
     pub unit: Unit,
@@ -37,13 +37,13 @@ pub struct Panel {
 /// One curve.
 pub struct Series {
     pub name: &'static str,
-    /// Ours stands out from the peers.
+    /// Whether it is ours, which the plot highlights.
     pub ours: bool,
-    /// What measures a size; none where it cannot.
+    /// Returns the program for a size; `None` if the series cannot measure it.
     at: fn(u64) -> Option<Box<dyn Program>>,
 }
 
-/// What came of a panel.
+/// Results of a panel.
 #[derive(Serialize)]
 pub struct Swept {
     pub name: &'static str,
@@ -52,7 +52,7 @@ pub struct Swept {
     pub curves: Vec<Curve>,
 }
 
-/// What came of a series.
+/// Results of a series.
 #[derive(Serialize)]
 pub struct Curve {
     pub name: &'static str,
@@ -60,7 +60,7 @@ pub struct Curve {
     pub points: Vec<Point>,
 }
 
-/// One size.
+/// The result of one size.
 #[derive(Serialize)]
 pub struct Point {
     pub size: u64,
@@ -94,7 +94,7 @@ fn pingpong(provider: Provider, size: u64) -> Pingpong {
     Pingpong { provider, size, round_trips: messages(size, BYTES_OF_LATENCY, 10_000), bandwidth: false }
 }
 
-/// Series of ours or of a peer.
+/// Defines a series of ours or of a peer.
 macro_rules! series {
     ($ours:literal, $name:literal, $size:ident => $program:expr) => {
         Series { name: $name, ours: $ours, at: |$size| Some(Box::new($program)) }
@@ -159,8 +159,8 @@ pub const ALL: &[Panel] = &[
 ];
 
 impl Panel {
-    /// Every series at every size, in turns. What is not installed or fails has no points; what failed once is not
-    /// tried at larger sizes, for a failure takes long.
+    /// Measures every series at every size, in turns. A program that is not installed or fails yields no points; after
+    /// a failure, larger sizes are skipped, because a failure takes long.
     pub fn sweep(&self, room: &Room, sizes: &[u64], turns: usize) -> Swept {
         let mut curves: Vec<_> =
             self.series.iter().map(|s| Curve { name: s.name, ours: s.ours, points: Vec::new() }).collect();

@@ -1,4 +1,4 @@
-//! The results as a table in Markdown, as the README shows it: a line for each peer of a case.
+//! The results as a Markdown table, as in the README: one line for each peer of a case.
 
 use super::room::Place;
 use super::row::{Outcome, Row};
@@ -7,7 +7,7 @@ use super::unit::Unit;
 
 const HEAD: &str = "| what | Weft | beside | theirs | ratio | wanted |\n|---|---:|---|---:|---:|---:|\n";
 
-/// All rows, those of a place below its name.
+/// Returns all rows, grouped by place.
 pub fn markdown(rows: &[Row]) -> String {
     let mut text = String::new();
     for place in Place::ALL {
@@ -24,7 +24,7 @@ pub fn markdown(rows: &[Row]) -> String {
     text
 }
 
-/// The lines of one row; what its first line says of ours is not repeated.
+/// Returns the lines of one row; only the first contains our figure.
 fn lines(row: &Row) -> String {
     let mut first = [row.name.to_owned(), cell(&row.ours, row.unit)];
     let mut text = String::new();
@@ -51,12 +51,12 @@ fn cell(outcome: &Outcome, unit: Unit) -> String {
     match outcome {
         Outcome::Measured(sample) => figures(sample, unit),
         Outcome::NotInstalled { package } => format!("not installed: apt install {package}"),
-        // Why, standard error and the JSON tell.
+        // The reason is in standard error and in the JSON.
         Outcome::Failed { .. } => "failed".to_owned(),
     }
 }
 
-/// The median, and the spread where there is any.
+/// Formats the median, and the spread if there is one.
 fn figures(sample: &Sample, unit: Unit) -> String {
     let median = unit.show(sample.median);
     if sample.turns.len() < 2 {

@@ -1,4 +1,4 @@
-//! What a figure is measured in, and how a reader sees it.
+//! Units of figures, and their formatting.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What the number is divided by, its decimals, and the unit's sign.
+    /// Returns the divisor of the number, its decimals, and the unit's sign.
     fn shape(self) -> (f64, usize, &'static str) {
         match self {
             Unit::BytesPerSecond => (1e9, 2, "GB/s"),
@@ -38,16 +38,16 @@ impl Unit {
         }
     }
 
-    /// The figure with its unit.
+    /// Formats the figure with its unit.
     pub fn show(self, value: f64) -> String {
         format!("{} {}", self.number(value), self.shape().2)
     }
 
-    /// The figure alone, in the same scale.
+    /// Formats the figure without its unit, in the same scale.
     pub fn number(self, value: f64) -> String {
         let (scale, decimals, _) = self.shape();
         let value = value / scale;
-        // Small bandwidths and the latencies of shared memory lie below the usual decimals.
+        // Small bandwidths and shared memory latencies need more decimals than usual.
         let decimals = if decimals > 0 && value != 0.0 && value.abs() < 0.1 { decimals + 2 } else { decimals };
         format!("{value:.decimals$}")
     }

@@ -1,4 +1,4 @@
-//! The Debian packages that the interop tests run: unmodified programs, and what builds namespaces.
+//! The Debian packages for the interop tests: unmodified programs, and tools that set up namespaces.
 
 mod plan;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use weft_interop::guest;
 
-/// Package and a file that it installs (asking for files works without dpkg, too).
+/// Each package, and a file that it installs (a file check also works without dpkg).
 const NEEDED: &[(&str, &str)] = &[
     ("ibverbs-utils", "/usr/bin/ibv_rc_pingpong"),
     ("perftest", "/usr/bin/ib_write_bw"),
@@ -23,7 +23,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("librdmacm-dev", "/usr/include/rdma/rdma_cma.h"),
     ("libibumad-dev", "/usr/include/infiniband/umad.h"),
     ("iproute2", "/sbin/ip"),
-    // The middleware of applications; `bench` compares with the first two.
+    // Application middleware; `bench` compares with the first two.
     ("ucx-utils", "/usr/bin/ucx_perftest"),
     ("libfabric-bin", "/usr/bin/fi_pingpong"),
     ("fio", "/usr/bin/fio"),
@@ -32,40 +32,40 @@ const NEEDED: &[(&str, &str)] = &[
     ("mpich", "/usr/bin/mpiexec.mpich"),
     ("libmpich-dev", "/usr/include/x86_64-linux-gnu/mpich"),
     ("librpma-dev", "/usr/include/librpma.h"),
-    // iSER: the target, and who uses its disk.
+    // iSER: the target, and the initiator that uses its disk.
     ("tgt", "/usr/sbin/tgtd"),
     ("libiscsi-bin", "/usr/bin/iscsi-inq"),
     ("qemu-utils", "/usr/bin/qemu-img"),
     ("qemu-block-extra", "/usr/lib/x86_64-linux-gnu/qemu/block-iscsi.so"),
-    // What a guest with the kernel's RDMA is made of and runs under.
+    // The emulator and the parts of a guest with the kernel's RDMA.
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("ibverbs-providers", "/etc/libibverbs.d/rxe.driver"),
     ("busybox", "/bin/busybox"),
     ("xz-utils", "/usr/bin/xz"),
     ("procps", "/usr/bin/ps"),
-    // Programs of TCP over rsockets.
+    // Programs that use TCP, for rsockets.
     ("curl", "/usr/bin/curl"),
     ("openssl", "/usr/bin/openssl"),
 ];
 
-/// What `bench` compares with. Nothing else needs it, and a peer that is missing costs its lines of the table only.
+/// Peers of `bench`. No other chore needs them, and a missing peer only costs its lines of the table.
 const PEERS: &[(&str, &str)] = &[
     ("ucx-utils", "/usr/bin/ucx_perftest"),
     ("libfabric-bin", "/usr/bin/fi_pingpong"),
     ("util-linux", "/usr/bin/taskset"),
 ];
 
-/// Debian's pyverbs tests come as documentation, which minimal images leave out when they install packages.
+/// Debian ships the pyverbs tests as documentation, which minimal images leave out when they install packages.
 const PYVERBS_TESTS: &str = "/usr/share/doc/rdma-core/tests/run_tests.py";
 
-/// Installs what is missing as root; otherwise says how, and lets the tests count their skips.
+/// Installs missing packages as root; otherwise prints how to, and lets the tests count their skips.
 pub fn install() -> Result<()> {
     programs()?;
     kernel();
     Ok(())
 }
 
-/// Fetches the kernel that guests run, which nobody has to be root for.
+/// Fetches the kernel for guests, which does not require root.
 pub fn kernel() {
     let fetched = guest::kernel::fetch().or_else(|error| {
         // A fresh image has no package lists yet.
@@ -78,7 +78,7 @@ pub fn kernel() {
     }
 }
 
-/// Installs the peers of `bench`, where that is possible.
+/// Installs the peers of `bench`, if possible.
 pub fn peers() {
     let missing = missing(PEERS);
     if missing.is_empty() {
@@ -114,7 +114,7 @@ pub fn programs() -> Result<()> {
 
 const INSTALL: &str = "apt-get install -y --no-install-recommends";
 
-/// Installs what apt can install, and names the rest.
+/// Installs the packages that apt can install, and names the rest.
 fn install_listed(missing: &[&str]) -> Result<()> {
     eprintln!("== {INSTALL} {}", missing.join(" "));
     let all: Vec<_> = missing.iter().map(|&name| name.to_owned()).collect();
@@ -173,7 +173,7 @@ fn apt(packages: &[&str]) -> bool {
     apt_get().args(args).args(packages).status().is_ok_and(|status| status.success())
 }
 
-/// Takes the tests out of the package itself, past dpkg's exclusions.
+/// Extracts the tests from the package itself, past dpkg's exclusions.
 fn unpack_pyverbs_tests() -> Result<()> {
     let dir = crate::cargo::root().join("target/pyverbs-package");
     std::fs::create_dir_all(&dir)?;

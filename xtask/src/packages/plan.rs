@@ -1,33 +1,34 @@
-//! Requests to apt, so that one package that cannot be installed does not keep back all others.
+//! Requests to apt, such that one package that cannot be installed does not block all others.
 //!
-//! A package from a source that is no longer configured (backports, say) may break those of the list: it then goes back to
-//! the version that a configured source offers. What cannot be installed even so is left out, with apt's reason.
+//! A package from a source that is no longer configured (backports, for example) may conflict with packages of the
+//! list: it is then downgraded to the version of a configured source. Packages that still cannot be installed are left
+//! out, with apt's reason.
 
-/// The questions to apt: a trait, so that tests can answer.
+/// Queries to apt: a trait, so that tests can fake the answers.
 pub trait Apt {
-    /// Whether apt would install `words` (`PACKAGE` or `PACKAGE=VERSION`) without removing a package; or why not, in its
-    /// words.
+    /// Checks whether apt would install `words` (`PACKAGE` or `PACKAGE=VERSION`) without removing a package; an error
+    /// is apt's reason.
     fn simulate(&self, words: &[String]) -> Result<(), String>;
 
-    /// What `apt-cache policy` says of the packages.
+    /// Returns the output of `apt-cache policy` for the packages.
     fn policy(&self, packages: &[String]) -> String;
 }
 
-/// Packages to install, and how.
+/// An installation plan.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The words for `apt-get install`.
+    /// Arguments for `apt-get install`.
     pub words: Vec<String>,
-    /// Packages that go back to an older version: `PACKAGE=VERSION`, all of them among the words.
+    /// Packages to downgrade: `PACKAGE=VERSION`, all of them among the words.
     pub downgrades: Vec<String>,
-    /// Packages that cannot be installed, and why.
+    /// Packages that cannot be installed, with the reason.
     pub left_out: Vec<(String, String)>,
 }
 
-/// How often apt may name further packages that are in the way.
+/// Maximum number of times that apt may name further packages in the way.
 const ROUNDS_MAX: usize = 5;
 
-/// Finds the words that install as many of `missing` as possible.
+/// Finds the arguments that install as many of `missing` as possible.
 pub fn plan(apt: &dyn Apt, listed: &[&str], missing: &[&str]) -> Plan {
     let missing: Vec<String> = missing.iter().map(|&name| name.to_owned()).collect();
     let mut downgrades: Vec<String> = Vec::new();
@@ -36,7 +37,7 @@ pub fn plan(apt: &dyn Apt, listed: &[&str], missing: &[&str]) -> Plan {
         let Err(complaint) = apt.simulate(&words) else {
             return Plan { words, downgrades, left_out: Vec::new() };
         };
-        // apt names one side of a conflict; the other may be of the list.
+        // apt names one side of a conflict; the other may be in the list.
         let mut suspects = named(&complaint);
         suspects.extend(listed.iter().map(|&name| name.to_owned()));
         suspects.sort();
@@ -51,7 +52,7 @@ pub fn plan(apt: &dyn Apt, listed: &[&str], missing: &[&str]) -> Plan {
     one_by_one(apt, &missing)
 }
 
-/// Takes each package that does not hurt those before it.
+/// Adds each package that does not conflict with those before it.
 fn one_by_one(apt: &dyn Apt, missing: &[String]) -> Plan {
     let mut plan = Plan::default();
     for package in missing {
@@ -67,7 +68,7 @@ fn one_by_one(apt: &dyn Apt, missing: &[String]) -> Plan {
 /// The relations between packages in apt's complaints.
 const RELATIONS: [&str; 4] = ["Breaks:", "Depends:", "PreDepends:", "Conflicts:"];
 
-/// Packages that a complaint names: ` qemu-utils : Breaks: qemu-system-common (< 1:8.0) but 1:7.2 is to be installed`.
+/// Returns the packages that a complaint names, as in ` qemu-utils : Breaks: qemu-system-common (< 1:8.0)`.
 fn named(complaint: &str) -> Vec<String> {
     let mut names = Vec::new();
     for line in complaint.lines() {
@@ -83,7 +84,7 @@ fn named(complaint: &str) -> Vec<String> {
     names
 }
 
-/// The line of a complaint that tells most.
+/// Returns the most informative line of a complaint.
 fn reason(complaint: &str) -> String {
     let lines = || complaint.lines().map(str::trim).filter(|line| !line.is_empty());
     let told = lines().find(|line| RELATIONS.iter().any(|relation| line.contains(relation)));
@@ -91,8 +92,8 @@ fn reason(complaint: &str) -> String {
     told.unwrap_or("apt-get gives no reason").trim_start_matches("E: ").to_owned()
 }
 
-/// `PACKAGE=VERSION` for each package whose installed version no source prefers: the version that the preferred source
-/// offers in its place.
+/// Returns `PACKAGE=VERSION` for each package whose installed version no source prefers: the version that the preferred
+/// source offers instead.
 fn older_offers(policy: &str) -> Vec<String> {
     let mut offers = Vec::new();
     let mut package = Package::default();
@@ -105,7 +106,7 @@ fn older_offers(policy: &str) -> Vec<String> {
             }
             ["Installed:", version] if *version != "(none)" => package.installed = Some((*version).to_owned()),
             ["***", version, _] => package.version = (*version).to_owned(),
-            // A version of the table stands alone with its priority, a source with where it is.
+            // In the table, a version comes alone with its priority, a source with its location.
             [version, priority] if priority.parse::<i32>().is_ok() => package.version = (*version).to_owned(),
             [priority, place, ..] if *place != STATUS => package.offer(priority),
             _ => {}
@@ -114,7 +115,7 @@ fn older_offers(policy: &str) -> Vec<String> {
     offers
 }
 
-/// apt's source of what is installed.
+/// apt's source name for installed packages.
 const STATUS: &str = "/var/lib/dpkg/status";
 
 /// One package of `apt-cache policy`.
@@ -211,7 +212,7 @@ E: Error, pkgProblemResolver::Resolve generated breaks, this may be caused by he
         assert_eq!(reason("E: Unable to locate package fio\n"), "Unable to locate package fio");
     }
 
-    /// qemu-utils stands in the way of qemu's other packages unless it goes back; `broken` cannot be installed at all.
+    /// qemu-utils blocks qemu's other packages unless it is downgraded; `broken` cannot be installed at all.
     struct Fake {
         can_go_back: bool,
     }

@@ -1,7 +1,7 @@
-//! `cargo xtask vm`: the guest that tests run against, for a person: `vm shell`, or `vm -- rdma link`.
+//! `cargo xtask vm`: the guest that tests run against, for interactive use: `vm shell`, or `vm -- rdma link`.
 //!
-//! The guest's card hangs on a tap in a network namespace without a name, which ends with the guest; so nothing is left
-//! behind, however this ends.
+//! The guest's card is connected to a tap in an unnamed network namespace, which ends with the guest; so nothing
+//! remains, however this ends.
 
 use crate::{cargo, packages};
 use anyhow::{Context, Result, bail};
@@ -11,31 +11,31 @@ use std::time::Duration;
 use weft_interop::guest::{self, Guest, Place};
 use weft_interop::product;
 
-/// What to run.
+/// Options of the guest.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The MTU of the cable between host and guest.
+    /// Set the MTU of the cable between host and guest.
     #[arg(long, default_value_t = 1500)]
     mtu: u32,
-    /// `shell`, or the words of a command for the guest.
+    /// `shell`, or a command for the guest.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, default_value = "shell")]
     words: Vec<String>,
 }
 
-/// The ends of the cable: tests have the same.
+/// Addresses of the ends of the cable: the tests use the same.
 const HOST: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
 const GUEST: [&str; 2] = ["10.77.0.2/24", "fd77::2/64"];
 const TAP: &str = "eth0";
 
-/// A shell says so of a program that a signal ended.
+/// Base of a shell's exit status for a program that a signal ended.
 const BY_SIGNAL: i32 = 128;
-/// The guest died, or the emulator.
+/// Exit status if the guest or the emulator died.
 const GUEST_DIED: i32 = 125;
 
-/// Boots, runs, ends with the command's exit status.
+/// Boots, runs the command, and exits with its status.
 pub fn run(options: &Options) -> Result<()> {
     if !(1280..=guest::machine::MTU_MAX).contains(&options.mtu) {
-        bail!("an MTU of {} will not do: 1280 to {} will", options.mtu, guest::machine::MTU_MAX);
+        bail!("MTU {} is out of range; it must be 1280 to {}", options.mtu, guest::machine::MTU_MAX);
     }
     packages::programs()?;
     packages::kernel();
@@ -55,7 +55,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A namespace that lasts as long as what runs in it, with a tap whose other end is the guest's card.
+/// Creates a namespace that lasts as long as its processes, with a tap whose other end is the guest's card.
 fn place(mtu: u32) -> Place {
     let mut script = format!("ip link set lo up && ip tuntap add {TAP} mode tap && ip link set {TAP} mtu {mtu} up");
     for address in HOST {
@@ -80,7 +80,7 @@ fn command(place: &Place, agent: &Path, mtu: u32, words: &[String]) -> Result<i3
     guest.configure(&GUEST, mtu)?;
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     let program = guest.start(&words);
-    program.follow(&mut std::io::stdout()).context("cannot write what the guest says")?;
+    program.follow(&mut std::io::stdout()).context("cannot write the guest's output")?;
     let ended = program.wait(Duration::ZERO);
     let Some(status) = ended.status else {
         eprintln!("the guest died; its console said\n{}", guest.console());

@@ -4,20 +4,20 @@ use libc::{AF_INET, AF_INET6, c_int, sockaddr, sockaddr_in, sockaddr_in6, sockad
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use weft_abi_types::{AF_IB, sockaddr_ib};
 
-/// An address as C has it, of any family.
+/// A C socket address of any family.
 #[derive(Clone, Copy)]
 pub(crate) struct Address(sockaddr_storage);
 
 impl Address {
-    /// Nothing but a family.
+    /// Creates an address with nothing but a family.
     pub(crate) fn of_family(family: c_int) -> Address {
-        // SAFETY: plain numbers, for which zero is a value.
+        // SAFETY: a structure of plain numbers, for which zero is a value.
         let mut storage: sockaddr_storage = unsafe { std::mem::zeroed() };
         storage.ss_family = family as libc::sa_family_t;
         Address(storage)
     }
 
-    /// A copy of the program's, as long as it says; EINVAL for null, and for one that is too short for its family.
+    /// Copies a program's address of the stated length; EINVAL for null, and for one that is too short for its family.
     ///
     /// # Safety
     /// `addr` is null or has `length` bytes.
@@ -27,31 +27,31 @@ impl Address {
         if addr.is_null() || length < size_of::<libc::sa_family_t>() {
             return Err(libc::EINVAL);
         }
-        // SAFETY: the caller's bytes, no more than there is room for.
+        // SAFETY: the caller's bytes, no more than the storage holds.
         unsafe { (&raw mut address.0).cast::<u8>().copy_from_nonoverlapping(addr.cast(), length) };
         if length < address.needed() as usize { Err(libc::EINVAL) } else { Ok(address) }
     }
 
-    /// A copy of an address of the connection manager's.
+    /// Copies an address of the connection manager.
     ///
     /// # Safety
     /// `addr` points to as many bytes as a `sockaddr_storage` has.
     pub(crate) unsafe fn copy(addr: *const sockaddr_storage) -> Address {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         Address(unsafe { addr.read_unaligned() })
     }
 
-    /// For calls that read it.
+    /// Returns a pointer for calls that read it.
     pub(crate) fn raw(&self) -> *const sockaddr {
         (&raw const self.0).cast()
     }
 
-    /// Its family.
+    /// Returns its family.
     pub(crate) fn family(&self) -> c_int {
         self.0.ss_family.into()
     }
 
-    /// The bytes that its family has.
+    /// Returns the length of its family's address.
     pub(crate) fn needed(&self) -> socklen_t {
         let bytes = match self.family() {
             AF_INET => size_of::<sockaddr_in>(),
@@ -61,7 +61,7 @@ impl Address {
         bytes as socklen_t
     }
 
-    /// Writes it where the program wants it, cut to the room that is there; says how long it is.
+    /// Writes the address to the program's buffer, truncated to its room, and sets `length` to the full length.
     ///
     /// # Safety
     /// `length` is null or a number; `addr` is null or has as many bytes.
@@ -70,7 +70,7 @@ impl Address {
             return;
         }
         let needed = self.needed();
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         unsafe {
             let room = (*length).min(needed);
             if !addr.is_null() {
@@ -80,7 +80,7 @@ impl Address {
         }
     }
 
-    /// As an address of IP; `None` for another family.
+    /// Converts to an IP address; `None` for another family.
     pub(crate) fn ip(&self) -> Option<SocketAddr> {
         // SAFETY: the storage is as large and as aligned as every address.
         unsafe {
@@ -128,7 +128,7 @@ impl From<SocketAddr> for Address {
     }
 }
 
-/// Whether an address names no interface, or the loopback: another one is then shown to peers.
+/// Whether an IP address names no interface, or the loopback: peers then need another address.
 pub(crate) fn unspecific(ip: IpAddr) -> bool {
     ip.is_unspecified() || ip.is_loopback()
 }

@@ -1,5 +1,5 @@
-//! An identifier of the connection manager, owned. All of an rsocket's identifiers share the channel of the service
-//! thread, so none of these calls waits for the network.
+//! An owned identifier of the connection manager. All identifiers of rsockets share the channel of the service thread,
+//! so none of these calls waits for the network.
 
 use libc::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -23,7 +23,7 @@ use crate::verbs::ibv_query_device;
 #[derive(Debug)]
 pub(crate) struct CmId(NonNull<rdma_cm_id>);
 
-// SAFETY: identifiers may be used from every thread.
+// SAFETY: any thread may use an identifier.
 unsafe impl Send for CmId {}
 
 fn done(code: c_int) -> Result<(), c_int> {
@@ -31,7 +31,7 @@ fn done(code: c_int) -> Result<(), c_int> {
 }
 
 impl CmId {
-    /// A new one; its events carry `key`.
+    /// Creates an identifier; its events carry `key`.
     pub(crate) fn create(
         channel: *mut rdma_event_channel,
         key: u64,
@@ -43,18 +43,18 @@ impl CmId {
         NonNull::new(id).map(CmId).ok_or(libc::ENOMEM)
     }
 
-    /// Takes the identifier of a connection request over.
+    /// Takes ownership of the identifier of a connection request.
     pub(crate) fn adopt(id: NonNull<rdma_cm_id>) -> CmId {
         CmId(id)
     }
 
-    /// From here on its events carry `key`.
+    /// Sets the key of its events.
     pub(crate) fn set_key(&self, key: u64) {
         // SAFETY: our identifier; only the service thread reads the context, and it is the one that calls this.
         unsafe { (*self.raw()).context = key as *mut c_void };
     }
 
-    /// For calls that are not here.
+    /// Returns the raw identifier, for calls without a wrapper here.
     pub(crate) fn raw(&self) -> *mut rdma_cm_id {
         self.0.as_ptr()
     }
@@ -80,7 +80,7 @@ impl CmId {
         done(unsafe { rdma_resolve_route(self.raw(), limit_ms) })
     }
 
-    /// Gives the path instead of having it resolved.
+    /// Sets the path instead of resolving it.
     pub(crate) fn set_path(&self, path: &mut [u8]) -> Result<(), c_int> {
         self.set_option(RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, path)
     }
@@ -123,23 +123,23 @@ impl CmId {
     }
 
     pub(crate) fn reject(&self) {
-        // SAFETY: our identifier. Whoever asked times out if this fails.
+        // SAFETY: our identifier. If this fails, the connecting peer times out.
         let _ = unsafe { rdma_reject(self.raw(), std::ptr::null(), 0) };
     }
 
     pub(crate) fn disconnect(&self) {
-        // SAFETY: our identifier. It fails for one that is not connected, which is as good.
+        // SAFETY: our identifier. The call fails for one that is not connected, which is fine.
         let _ = unsafe { rdma_disconnect(self.raw()) };
     }
 
-    /// The device's context, once there is one.
+    /// Returns the device's context, once there is one.
     pub(crate) fn context(&self) -> Option<*mut ibv_context> {
         // SAFETY: our identifier.
         let context = unsafe { (*self.raw()).verbs };
         (!context.is_null()).then_some(context)
     }
 
-    /// The longest queue that its device takes.
+    /// Returns the maximum queue length of its device.
     pub(crate) fn queue_limit(&self) -> Result<u16, c_int> {
         let mut attr = MaybeUninit::<ibv_device_attr>::zeroed();
         // SAFETY: an open context, and a place for the attributes, for all of which zero is a value.
@@ -150,7 +150,7 @@ impl CmId {
         Ok(u32::try_from(limit).unwrap_or(0).clamp(QUEUE_MIN.into(), QUEUE_MAX) as u16)
     }
 
-    /// The protection domain, once there is a device.
+    /// Returns the protection domain, once there is a device.
     pub(crate) fn pd(&self) -> Option<*mut ibv_pd> {
         // SAFETY: our identifier.
         let pd = unsafe { (*self.raw()).pd };
@@ -162,30 +162,30 @@ impl CmId {
         unsafe { (*self.raw()).port_num }
     }
 
-    /// Our address.
+    /// Returns our address.
     pub(crate) fn source(&self) -> Address {
         // SAFETY: our identifier; its addresses have room for every family.
         unsafe { Address::copy((&raw const (*self.raw()).route.addr.src).cast()) }
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub(crate) fn destination(&self) -> Address {
         // SAFETY: as above.
         unsafe { Address::copy((&raw const (*self.raw()).route.addr.dst).cast()) }
     }
 
-    /// Our GID and the peer's, once they are resolved.
+    /// Returns our GID and the peer's, once they are resolved.
     pub(crate) fn gids(&self) -> ([u8; 16], [u8; 16]) {
-        // SAFETY: our identifier; any bytes are a GID.
+        // SAFETY: our identifier; any bytes are a valid GID.
         unsafe {
             let addr = &raw const (*self.raw()).route.addr.ibaddr;
             ((*addr).sgid.raw, (*addr).dgid.raw)
         }
     }
 
-    /// The paths to the peer, once they are resolved.
+    /// Returns the paths to the peer, once they are resolved.
     pub(crate) fn paths(&self) -> Vec<ibv_sa_path_rec> {
-        // SAFETY: our identifier; as many records as it says.
+        // SAFETY: our identifier; it states the number of records.
         unsafe {
             let route = &raw const (*self.raw()).route;
             let count = usize::try_from((*route).num_paths).unwrap_or(0);
@@ -200,7 +200,7 @@ impl CmId {
 
 impl Drop for CmId {
     fn drop(&mut self) {
-        // SAFETY: for the last time. Its events are acknowledged as soon as they are read.
+        // SAFETY: our identifier, not used again. Its events are acknowledged as soon as they are read.
         unsafe { rdma_destroy_id(self.raw()) };
     }
 }

@@ -1,4 +1,4 @@
-//! A completion queue with a channel of its own, both of an rsocket's queue pair.
+//! A completion queue with its own channel, for an rsocket's queue pair.
 
 use libc::{c_int, c_void, pollfd};
 use std::os::fd::BorrowedFd;
@@ -11,7 +11,7 @@ use super::wait::readable;
 use crate::errors::made;
 use crate::verbs::{ibv_create_comp_channel, ibv_create_cq, ibv_destroy_comp_channel, ibv_destroy_cq};
 
-/// Completions taken in one call.
+/// Maximum number of completions taken in one call.
 pub(crate) const BATCH: usize = 16;
 
 /// The queue and its channel.
@@ -22,14 +22,15 @@ pub(crate) struct Completions {
     armed: bool,
 }
 
-// SAFETY: verbs' objects may be used from every thread; the owner's lock keeps calls in order.
+// SAFETY: any thread may use verbs objects; the owner's lock serialises calls.
 unsafe impl Send for Completions {}
 
 impl Completions {
-    /// A queue for `entries` completions.
+    /// Creates a queue for `entries` completions.
     pub(crate) fn new(context: *mut ibv_context, entries: c_int) -> Result<Completions, c_int> {
         let mut new = Completions { channel: null_mut(), cq: null_mut(), armed: false };
-        // SAFETY: the context of an identifier that outlives this; what was made so far is destroyed on failure.
+        // SAFETY: the context of an identifier that outlives this; on failure, the objects created so far are
+        // destroyed.
         unsafe {
             new.channel = made(ibv_create_comp_channel(context))?;
             let fd = BorrowedFd::borrow_raw((*new.channel).fd);
@@ -41,19 +42,19 @@ impl Completions {
         Ok(new)
     }
 
-    /// For the queue pair.
+    /// Returns the queue, for the queue pair.
     pub(crate) fn cq(&self) -> *mut ibv_cq {
         self.cq
     }
 
-    /// Takes some completions; how many, or EIO when the device is gone.
+    /// Takes some completions; returns their number, or EIO if the device is gone.
     pub(crate) fn poll(&self, wcs: &mut [std::mem::MaybeUninit<ibv_wc>; BATCH]) -> Result<usize, c_int> {
         // SAFETY: our queue, and room for as many completions.
         let count = unsafe { ibv_poll_cq(self.cq, BATCH as c_int, wcs.as_mut_ptr().cast()) };
         usize::try_from(count).map_err(|_| libc::EIO)
     }
 
-    /// Has the next completion make the descriptor readable.
+    /// Arms the queue: the next completion makes the descriptor readable.
     pub(crate) fn arm(&mut self) {
         if !self.armed {
             // SAFETY: our queue.
@@ -61,11 +62,11 @@ impl Completions {
         }
     }
 
-    /// Takes the event that made the descriptor readable: a queue that is armed once tells once.
+    /// Takes the event that made the descriptor readable: an armed queue reports once.
     pub(crate) fn drain(&mut self) {
         let mut cq: *mut ibv_cq = null_mut();
         let mut context: *mut c_void = null_mut();
-        // SAFETY: our channel, which never blocks; what it gives is our queue.
+        // SAFETY: our channel, which never blocks; its events name our queue.
         unsafe {
             if self.armed && ibv_get_cq_event(self.channel, &mut cq, &mut context) == 0 {
                 ibv_ack_cq_events(cq, 1);
@@ -74,7 +75,7 @@ impl Completions {
         }
     }
 
-    /// What a sleeping thread watches.
+    /// Returns the poll entry for a sleeping thread.
     pub(crate) fn watch(&self) -> pollfd {
         // SAFETY: our channel.
         readable(unsafe { (*self.channel).fd })
@@ -84,7 +85,7 @@ impl Completions {
 impl Drop for Completions {
     fn drop(&mut self) {
         self.drain();
-        // SAFETY: made by `new`; the queue pair that used them is gone, and every event is acknowledged.
+        // SAFETY: created by `new`; the queue pair that used them is gone, and every event is acknowledged.
         unsafe {
             if !self.cq.is_null() {
                 ibv_destroy_cq(self.cq);

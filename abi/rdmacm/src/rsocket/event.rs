@@ -1,4 +1,5 @@
-//! Events of the connection manager, copied and acknowledged at once: nobody who destroys an identifier waits for us.
+//! Events of the connection manager, copied and acknowledged immediately, so that destroying an identifier never waits
+//! for an rsocket.
 
 use libc::c_int;
 use std::ptr::{NonNull, null, null_mut};
@@ -10,12 +11,12 @@ use weft_abi_types::{
 
 use crate::event::{rdma_ack_cm_event, rdma_get_cm_event};
 
-/// What happened to one identifier.
+/// An event of one identifier.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// Of the identifier's owner; of a connection request, the listener's.
+    /// Key of the identifier's owner; for a connection request, the listener's.
     pub(crate) key: u64,
-    /// Which event.
+    /// Event type.
     pub(crate) kind: rdma_cm_event_type,
     /// The errno value of a failure, positive; 0 otherwise.
     pub(crate) errno: c_int,
@@ -23,11 +24,11 @@ pub(crate) struct Event {
     pub(crate) param: rdma_conn_param,
     /// The peer's private data.
     pub(crate) private: Vec<u8>,
-    /// Of a connection request: the identifier that was made for it.
+    /// The new identifier of a connection request.
     pub(crate) request: Option<NonNull<rdma_cm_id>>,
 }
 
-/// Parameters that say nothing.
+/// Empty parameters.
 pub(crate) const NO_PARAM: rdma_conn_param = rdma_conn_param {
     private_data: null(),
     private_data_len: 0,
@@ -40,10 +41,10 @@ pub(crate) const NO_PARAM: rdma_conn_param = rdma_conn_param {
     qp_num: 0,
 };
 
-/// The next event of a channel that does not block; `None` when there is none, or the daemon is gone.
+/// Returns the next event of a non-blocking channel; `None` if there is none, or the daemon is gone.
 pub(crate) fn next(channel: *mut rdma_event_channel) -> Option<Event> {
     let mut event: *mut rdma_cm_event = null_mut();
-    // SAFETY: the service's channel, and a place for the event; it is given back once it is copied.
+    // SAFETY: the service's channel, and a place for the event, which is acknowledged once it is copied.
     unsafe {
         if rdma_get_cm_event(channel, &mut event) != 0 {
             return None;
@@ -59,7 +60,7 @@ pub(crate) fn next(channel: *mut rdma_event_channel) -> Option<Event> {
 unsafe fn copy(event: &rdma_cm_event) -> Event {
     let request = event.event == RDMA_CM_EVENT_CONNECT_REQUEST;
     let owner = if request { event.listen_id } else { event.id };
-    // SAFETY: as the caller says; the context is the number that the owner was created with.
+    // SAFETY: the caller upholds the contract; the context is the number passed when the owner was created.
     let key = if owner.is_null() { 0 } else { unsafe { (*owner).context as u64 } };
     let mut param = NO_PARAM;
     let mut private = Vec::new();
@@ -68,7 +69,7 @@ unsafe fn copy(event: &rdma_cm_event) -> Event {
         param = unsafe { event.param.conn };
         if !param.private_data.is_null() {
             let bytes = usize::from(param.private_data_len);
-            // SAFETY: as many bytes as the parameters say.
+            // SAFETY: the parameters state the number of bytes.
             private = unsafe { std::slice::from_raw_parts(param.private_data.cast::<u8>(), bytes) }.to_vec();
         }
         param.private_data = null();
@@ -89,7 +90,7 @@ fn has_param(kind: rdma_cm_event_type) -> bool {
     .contains(&kind)
 }
 
-/// What a call that waited for it would fail with. A rejection's status is a reason of the wire.
+/// Returns the errno value for a call that waited for the event. A rejection's status is a reason code from the wire.
 fn errno(event: &rdma_cm_event) -> c_int {
     match event.status {
         0 => 0,

@@ -1,34 +1,34 @@
-//! A program's buffers as one run of bytes, to send from or to receive into.
+//! A program's buffers as one sequence of bytes, to send from or to receive into.
 
 use libc::iovec;
 
 use super::memory::Region;
 use super::proto::inbound::Piece;
 
-/// Where in the buffers a call is.
+/// A call's position in the buffers.
 pub(crate) struct Gather<'a> {
     buffers: &'a [iovec],
-    /// Bytes of the first buffer that are done.
+    /// Bytes of the first buffer that are already used.
     done: usize,
     left: usize,
 }
 
 impl<'a> Gather<'a> {
-    /// At the start of the buffers.
+    /// Starts at the first buffer.
     ///
     /// # Safety
-    /// Each buffer must have its bytes for as long as this lives, readable or writable as it is used.
+    /// Each buffer's bytes must stay readable, or writable if they are written, for as long as this lives.
     pub(crate) unsafe fn new(buffers: &'a [iovec]) -> Gather<'a> {
         let left = buffers.iter().fold(0usize, |sum, buffer| sum.saturating_add(buffer.iov_len));
         Gather { buffers, done: 0, left }
     }
 
-    /// Bytes that are not done.
+    /// Returns the number of unused bytes.
     pub(crate) fn left(&self) -> usize {
         self.left
     }
 
-    /// The next bytes that lie together, at most `limit`: never none while any are left.
+    /// Returns the next contiguous bytes, at most `limit`; never none while any are left.
     fn next(&mut self, limit: usize) -> Option<(*mut u8, usize)> {
         loop {
             let first = self.buffers.first()?;
@@ -46,7 +46,7 @@ impl<'a> Gather<'a> {
         self.left -= bytes;
     }
 
-    /// The next `bytes` where they are, if they lie together; they are done then.
+    /// Takes the next `bytes` in place, if they are contiguous.
     pub(crate) fn together(&mut self, bytes: usize) -> Option<&'a [u8]> {
         let (at, found) = self.next(bytes)?;
         if found < bytes {
@@ -57,7 +57,7 @@ impl<'a> Gather<'a> {
         Some(unsafe { std::slice::from_raw_parts(at, bytes) })
     }
 
-    /// The next bytes that lie together, however many; they are done then.
+    /// Takes the next contiguous bytes, however many.
     pub(crate) fn some(&mut self) -> Option<&'a [u8]> {
         let (at, bytes) = self.next(usize::MAX)?;
         self.advance(bytes);
@@ -78,7 +78,7 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Copies bytes of registered memory into the buffers; how many found room.
+    /// Copies bytes of registered memory into the buffers; returns how many fit.
     pub(crate) fn copy_from(&mut self, region: &Region, piece: Piece) -> u32 {
         let mut copied = 0;
         while copied < piece.length {
@@ -92,7 +92,7 @@ impl<'a> Gather<'a> {
         copied
     }
 
-    /// Copies bytes into the buffers; how many found room.
+    /// Copies bytes into the buffers; returns how many fit.
     pub(crate) fn copy_bytes(&mut self, mut from: &[u8]) -> usize {
         let before = from.len();
         while !from.is_empty() {

@@ -1,4 +1,4 @@
-//! Which descriptors are rsockets.
+//! The index of rsockets by descriptor.
 
 use libc::c_int;
 use parking_lot::RwLock;
@@ -8,7 +8,7 @@ use super::datagram::Datagram;
 use super::repoll::Interests;
 use super::stream::Stream;
 
-/// What a descriptor stands for.
+/// The object behind a descriptor.
 #[derive(Clone)]
 pub(crate) enum Rsocket {
     /// SOCK_STREAM.
@@ -21,7 +21,7 @@ pub(crate) enum Rsocket {
 
 static BY_FD: RwLock<Vec<Option<Rsocket>>> = RwLock::new(Vec::new());
 
-/// Enters an rsocket under its own descriptor, which the kernel gives to nobody else while it is open.
+/// Adds an rsocket under its own descriptor, whose number is unique while it is open.
 pub(crate) fn insert(fd: c_int, rsocket: Rsocket) {
     let Ok(at) = usize::try_from(fd) else { return };
     let mut by_fd = BY_FD.write();
@@ -31,17 +31,17 @@ pub(crate) fn insert(fd: c_int, rsocket: Rsocket) {
     by_fd[at] = Some(rsocket);
 }
 
-/// The rsocket of a descriptor.
+/// Returns the rsocket of a descriptor.
 pub(crate) fn find(fd: c_int) -> Option<Rsocket> {
     BY_FD.read().get(usize::try_from(fd).ok()?)?.clone()
 }
 
-/// As [`find`]; EBADF if there is none, or it is no socket.
+/// As [`find`]; EBADF if there is none, or it is not a socket.
 pub(crate) fn socket(fd: c_int) -> Result<Rsocket, c_int> {
     find(fd).filter(|found| !matches!(found, Rsocket::Interests(_))).ok_or(libc::EBADF)
 }
 
-/// Takes an rsocket out.
+/// Removes an rsocket.
 pub(crate) fn remove(fd: c_int) -> Option<Rsocket> {
     BY_FD.write().get_mut(usize::try_from(fd).ok()?)?.take()
 }

@@ -1,4 +1,5 @@
-//! Registered memory: whole pages of our own, which a peer may write while we read them. It is therefore never a slice.
+//! Registered memory: whole pages of our own, which a peer may write while we read them. Therefore this module never
+//! borrows them as a slice.
 
 use libc::{c_int, c_void};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -10,7 +11,7 @@ use super::proto::inbound::Piece;
 use super::verbs::{ibv_dereg_mr, ibv_reg_mr};
 use crate::errors::made;
 
-/// Memory that verbs know.
+/// Memory registered with verbs.
 #[derive(Debug)]
 pub(crate) struct Region {
     mr: *mut ibv_mr,
@@ -21,7 +22,7 @@ pub(crate) struct Region {
 // SAFETY: the memory and its registration belong to the process, not to a thread.
 unsafe impl Send for Region {}
 
-/// Who may write a region.
+/// The writers of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Writer {
     /// Only this process and its own receives.
@@ -31,10 +32,10 @@ pub(crate) enum Writer {
 }
 
 impl Region {
-    /// Zeroed memory of at least `bytes`, registered in `pd`.
+    /// Allocates zeroed memory of at least `bytes`, registered in `pd`.
     pub(crate) fn new(pd: *mut ibv_pd, bytes: usize, writer: Writer) -> Result<Region, c_int> {
         let bytes = bytes.max(1).next_multiple_of(rustix::param::page_size());
-        // SAFETY: new memory, wherever the kernel likes.
+        // SAFETY: a new mapping at an address of the kernel's choice.
         let mapped = unsafe {
             rustix::mm::mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
         };
@@ -49,25 +50,25 @@ impl Region {
         Ok(region)
     }
 
-    /// Its address, as peers and work requests name it.
+    /// Returns its address in the peer's and in work requests.
     pub(crate) fn addr(&self) -> u64 {
         self.base as u64
     }
 
-    /// The key by which a peer writes it.
+    /// Returns the key with which a peer writes it.
     pub(crate) fn rkey(&self) -> u32 {
         // SAFETY: registered for as long as the region lives.
         unsafe { (*self.mr).rkey }
     }
 
-    /// A piece of it for a work request.
+    /// Returns a piece of it for a work request.
     pub(crate) fn sge(&self, piece: Piece) -> ibv_sge {
         // SAFETY: as above.
         let lkey = unsafe { (*self.mr).lkey };
         ibv_sge { addr: self.addr() + u64::from(piece.offset), length: piece.length, lkey }
     }
 
-    /// The address of byte `offset`, if `bytes` of them are there.
+    /// Returns the address of byte `offset`, if `bytes` bytes from there are inside.
     fn at(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
         let end = offset.checked_add(bytes)?;
         (end <= self.bytes).then(|| self.base.wrapping_add(offset))
@@ -81,7 +82,7 @@ impl Region {
         }
     }
 
-    /// Copies bytes out to where `to` points.
+    /// Copies bytes to `to`.
     ///
     /// # Safety
     /// `to` must have room for them.
@@ -92,12 +93,13 @@ impl Region {
         }
     }
 
-    /// An entry that the peer may be writing at this moment; `None` while its length, a number at `length_at` in it,
-    /// is 0. The length is read first: a peer's write of an entry becomes visible as a whole, or in ascending order.
+    /// Reads an entry that the peer may be writing at this moment; `None` while its length, a number at `length_at` in
+    /// it, is 0. This reads the length first: a peer's write of an entry becomes visible as a whole, or in ascending
+    /// order.
     pub(crate) fn entry<const N: usize>(&self, offset: usize, length_at: usize) -> Option<[u8; N]> {
         let from = self.at(offset, N)?;
         let length = self.at(offset + length_at, size_of::<u32>())?.cast::<u32>();
-        // SAFETY: inside the region, as was just checked; lengths of entries lie at multiples of four.
+        // SAFETY: inside the region, as was just checked; lengths of entries are at multiples of four.
         if unsafe { length.read_volatile() } == 0 {
             return None;
         }
@@ -110,11 +112,11 @@ impl Region {
         Some(bytes)
     }
 
-    /// A copy of bytes that were received.
+    /// Returns a copy of received bytes.
     pub(crate) fn to_vec(&self, offset: usize, bytes: usize) -> Vec<u8> {
         let mut copy = vec![0; bytes];
         let piece = Piece { offset: offset as u32, length: bytes as u32 };
-        // SAFETY: as much room as bytes.
+        // SAFETY: the copy has room for all bytes.
         unsafe { self.read_to(piece, copy.as_mut_ptr()) };
         copy
     }

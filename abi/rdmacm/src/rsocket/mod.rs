@@ -1,9 +1,9 @@
-//! rsockets: the socket calls over RDMA, as `rsocket(7)` describes them, and their protocol as rdma-core's peers speak it.
+//! rsockets: the socket calls over RDMA, as `rsocket(7)` describes them, with the protocol of rdma-core's peers.
 //!
 //! - [`proto`]: the protocol as values.
 //! - [`stream`] and [`datagram`]: the two kinds of sockets.
 //! - [`service`]: the thread that reads events of the connection manager, so that calls only wait for state.
-//! - [`wait`] and [`wake`]: how calls wait; [`poll`] waits for many, [`repoll`] remembers for which.
+//! - [`wait`] and [`wake`]: waiting for one rsocket; [`poll`] waits for many, [`repoll`] keeps the set of them.
 //! - [`calls`]: the exported functions.
 
 pub(crate) mod address;
@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 
 use proto::config::{Config, DIRECTORY};
 
-/// What the administrator set, read once.
+/// Returns the administrator's settings, read once.
 pub(crate) fn settings() -> &'static Config {
     static SETTINGS: OnceLock<Config> = OnceLock::new();
     SETTINGS.get_or_init(|| Config::read(Path::new(DIRECTORY)))

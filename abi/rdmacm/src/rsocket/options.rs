@@ -1,4 +1,4 @@
-//! What `rsetsockopt` and `rgetsockopt` reach: the settings of one rsocket.
+//! The settings of one rsocket, for `rsetsockopt` and `rgetsockopt`.
 
 use libc::{SOL_SOCKET, c_int, c_void, socklen_t};
 
@@ -6,7 +6,7 @@ use super::proto::config::Config;
 use super::proto::connect_data::supported;
 use super::proto::outbound::SEND_LOW_WATER;
 
-/// Level of the options that sockets do not have.
+/// Level of the options specific to rsockets.
 pub(crate) const SOL_RDMA: c_int = 0x10000;
 pub(crate) const RDMA_SQSIZE: c_int = 0;
 pub(crate) const RDMA_RQSIZE: c_int = 1;
@@ -14,18 +14,18 @@ pub(crate) const RDMA_INLINE: c_int = 2;
 pub(crate) const RDMA_IOMAPSIZE: c_int = 3;
 pub(crate) const RDMA_ROUTE: c_int = 4;
 
-/// Largest queue that may be asked for.
+/// Maximum queue size.
 pub(crate) const QUEUE_MAX: u32 = 0xfffe;
-/// Smallest queue of a stream.
+/// Minimum queue size of a stream.
 pub(crate) const QUEUE_MIN: u16 = 16;
-/// Largest buffer, in bytes.
+/// Maximum buffer size in bytes.
 const BUFFER_BYTES_MAX: u32 = 1 << 30;
-/// Longest value of RDMA_ROUTE.
+/// Maximum length of an RDMA_ROUTE value.
 const ROUTE_BYTES_MAX: usize = 4096;
-/// Seconds before the first keep-alive where the kernel does not say.
+/// Seconds before the first keep-alive if the kernel does not report its default.
 const KEEPALIVE_S_DEFAULT: u32 = 7200;
 
-/// Settings of an rsocket. Those of a listener are its connections' too.
+/// Settings of an rsocket. A listener's connections inherit them.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) sq_size: u16,
@@ -34,9 +34,9 @@ pub(crate) struct Options {
     pub(crate) iomap_entries: u16,
     pub(crate) send_bytes: u32,
     pub(crate) receive_bytes: u32,
-    /// What `rfcntl` knows as F_GETFL.
+    /// The flags of F_GETFL in `rfcntl`.
     pub(crate) file_flags: c_int,
-    /// What `rfcntl` knows as F_GETFD.
+    /// The flags of F_GETFD in `rfcntl`.
     pub(crate) descriptor_flags: c_int,
     pub(crate) reuse_address: bool,
     pub(crate) keep_alive: bool,
@@ -46,12 +46,12 @@ pub(crate) struct Options {
     pub(crate) no_delay: bool,
     pub(crate) v6_only: bool,
     pub(crate) tos: c_int,
-    /// The path to take instead of a resolved one.
+    /// The path to use instead of a resolved one.
     pub(crate) route: Option<Vec<u8>>,
 }
 
 impl Options {
-    /// As the administrator has it.
+    /// Creates the administrator's defaults.
     pub(crate) fn new(config: &Config) -> Options {
         Options {
             sq_size: config.sqsize_default,
@@ -79,18 +79,18 @@ impl Options {
         self.file_flags & libc::O_NONBLOCK != 0
     }
 
-    /// SO_RCVBUF: twice what was asked for, as the kernel does.
+    /// Sets SO_RCVBUF: twice the requested size, as the kernel does.
     pub(crate) fn set_receive_bytes(&mut self, asked: u32) {
         self.receive_bytes = doubled(asked).max(2);
     }
 
-    /// SO_SNDBUF: twice what was asked for, and enough to be writable at all.
+    /// Sets SO_SNDBUF: twice the requested size, and enough to ever be writable.
     pub(crate) fn set_send_bytes(&mut self, asked: u32) {
         let bytes = doubled(asked);
         self.send_bytes = if bytes < SEND_LOW_WATER { SEND_LOW_WATER * 2 } else { bytes };
     }
 
-    /// An option of [`SOL_RDMA`].
+    /// Sets an option of [`SOL_RDMA`].
     pub(crate) fn set_rdma(&mut self, name: c_int, value: &[u8]) -> Result<(), c_int> {
         if name == RDMA_ROUTE {
             if value.len() > ROUTE_BYTES_MAX {
@@ -111,7 +111,7 @@ impl Options {
         Ok(())
     }
 
-    /// The seconds between keep-alives, the kernel's if none are set.
+    /// Returns the seconds between keep-alives, the kernel's default if none are set.
     pub(crate) fn keep_alive_interval_s(&mut self) -> u32 {
         if self.keep_alive_s == 0 {
             let kernel = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_keepalive_time");
@@ -121,7 +121,7 @@ impl Options {
         self.keep_alive_s
     }
 
-    /// An option that every kind of rsocket answers in the same way.
+    /// Returns the value of an option that every kind of rsocket handles alike.
     pub(crate) fn value(&self, level: c_int, name: c_int) -> Option<c_int> {
         let value = match (level, name) {
             (SOL_SOCKET, libc::SO_REUSEADDR) => self.reuse_address.into(),
@@ -149,12 +149,12 @@ fn doubled(asked: u32) -> u32 {
     asked.saturating_mul(2).min(BUFFER_BYTES_MAX)
 }
 
-/// The number that an option's value is.
+/// Reads an option's value as a number.
 pub(crate) fn number(value: &[u8]) -> Result<c_int, c_int> {
     value.first_chunk().map(|bytes| c_int::from_ne_bytes(*bytes)).ok_or(libc::EINVAL)
 }
 
-/// The bytes of an option's value.
+/// Returns the bytes of an option's value.
 ///
 /// # Safety
 /// `value` is null or has `length` bytes.
@@ -162,11 +162,11 @@ pub(crate) unsafe fn argument<'a>(value: *const c_void, length: socklen_t) -> Re
     if value.is_null() {
         return Err(libc::EFAULT);
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds the contract.
     Ok(unsafe { std::slice::from_raw_parts(value.cast(), length as usize) })
 }
 
-/// Where an option's value goes, cut to the room that is there.
+/// Writes an option's value to the program's buffer, truncated to its room.
 ///
 /// # Safety
 /// `length` is null or a number; `value` is null or has as many bytes.
@@ -174,7 +174,7 @@ pub(crate) unsafe fn answer(bytes: &[u8], value: *mut c_void, length: *mut sockl
     if value.is_null() || length.is_null() {
         return Err(libc::EFAULT);
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         let room = bytes.len().min(*length as usize);
         value.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), room);

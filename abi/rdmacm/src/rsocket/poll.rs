@@ -1,4 +1,4 @@
-//! Waiting for many descriptors at once, rsockets and others mixed.
+//! Waiting for many descriptors at the same time, rsockets and others mixed.
 
 use libc::{c_int, nfds_t, pollfd};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ pub unsafe extern "C" fn rpoll(fds: *mut pollfd, nfds: nfds_t, timeout: c_int) -
     if fds.is_null() && count > 0 {
         return fail(libc::EFAULT);
     }
-    // SAFETY: the caller's entries, as many as it says.
+    // SAFETY: the caller's entries, in the number given.
     let fds = if count == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(fds, count) } };
     let limit = u64::try_from(timeout).ok().map(Duration::from_millis);
     match wait(fds, limit, &Waker::of_thread, &|| false) {
@@ -24,8 +24,8 @@ pub unsafe extern "C" fn rpoll(fds: *mut pollfd, nfds: nfds_t, timeout: c_int) -
     }
 }
 
-/// Waits until an entry is ready, `limit` has passed, or `enough` holds; how many are ready. Whoever makes `enough` true
-/// wakes the waker.
+/// Waits until an entry is ready, `limit` has passed, or `enough` holds; returns the number of ready entries. The
+/// thread that makes `enough` true wakes the waker.
 pub(crate) fn wait(
     fds: &mut [pollfd],
     limit: Option<Duration>,
@@ -65,7 +65,7 @@ pub(crate) fn wait(
     }
 }
 
-/// What is ready now.
+/// Returns the number of entries that are ready now.
 fn look(fds: &mut [pollfd], rsockets: &[Option<Rsocket>]) -> Result<usize, c_int> {
     let mut others: Vec<pollfd> = Vec::new();
     for (fd, rsocket) in fds.iter_mut().zip(rsockets) {
@@ -84,7 +84,7 @@ fn look(fds: &mut [pollfd], rsockets: &[Option<Rsocket>]) -> Result<usize, c_int
     Ok(fds.iter().filter(|fd| fd.revents != 0).count())
 }
 
-/// Sleeps once, unless something is ready; what is ready then.
+/// Sleeps once, unless an entry is ready; then returns the number of ready entries.
 fn nap_with(
     fds: &mut [pollfd],
     rsockets: &[Option<Rsocket>],
@@ -92,7 +92,7 @@ fn nap_with(
     nap: Option<Duration>,
 ) -> Result<usize, c_int> {
     let mut watched = vec![readable(waker.fd())];
-    // Where each entry's own begin among those.
+    // Index of each entry's first own descriptor among all.
     let mut starts = Vec::with_capacity(fds.len() + 1);
     let mut now = 0;
     for (fd, rsocket) in fds.iter_mut().zip(rsockets) {

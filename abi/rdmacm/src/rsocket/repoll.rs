@@ -1,4 +1,4 @@
-//! epoll(7) for rsockets and others mixed: a set of descriptors that is kept between waits.
+//! epoll(7) for rsockets and other descriptors: a set that is kept between waits.
 
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, c_int, epoll_event, pollfd};
 use parking_lot::Mutex;
@@ -14,13 +14,13 @@ use super::service::errno_of;
 use super::wake::{Waker, Wakers};
 use crate::errors::{code, fail};
 
-/// Events that a descriptor may be watched for; poll and epoll call them by the same numbers.
+/// Events that a descriptor may be watched for; poll and epoll use the same numbers.
 const EVENTS: u32 =
     (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLPRI | libc::EPOLLERR | libc::EPOLLHUP | libc::EPOLLRDHUP) as u32;
 
 /// A set made by `repoll_create`.
 pub(crate) struct Interests {
-    /// Its descriptor's only use is to be a number that nobody else has.
+    /// Its descriptor serves only as a unique number.
     number: EventFd,
     state: Mutex<State>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Interests {
 #[derive(Default)]
 struct State {
     by_fd: BTreeMap<c_int, Interest>,
-    /// Changes so far, and whether this was the last.
+    /// Number of changes so far, and whether this was the last.
     generation: u64,
     closed: bool,
     wakers: Wakers,
@@ -47,7 +47,7 @@ impl State {
     }
 }
 
-/// The set of a descriptor; EINVAL for others, as epoll_ctl(2) has it.
+/// Returns the set of a descriptor; EINVAL for others, like epoll_ctl(2).
 fn find(epfd: c_int) -> Result<Arc<Interests>, c_int> {
     match index::find(epfd) {
         Some(Rsocket::Interests(interests)) => Ok(interests),
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn repoll_wait(epfd: c_int, events: *mut epoll_event, maxe
     match find(epfd).and_then(|interests| wait(&interests, limit)) {
         Ok(ready) => {
             for (at, event) in ready.iter().take(room).enumerate() {
-                // SAFETY: the caller has room for as many events, which are packed.
+                // SAFETY: the caller has room for this many events, which are packed.
                 unsafe { events.add(at).write_unaligned(*event) };
             }
             ready.len().min(room) as c_int
@@ -159,7 +159,7 @@ impl Interests {
     }
 }
 
-/// Ends a set: threads that wait for it are told of nothing.
+/// Closes a set: threads that wait for it receive no events.
 pub(crate) fn close(interests: &Interests) {
     let mut state = interests.state.lock();
     state.closed = true;

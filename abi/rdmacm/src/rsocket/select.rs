@@ -10,7 +10,7 @@ use crate::errors::fail;
 /// The three sets of a call.
 struct Sets([*mut fd_set; 3]);
 
-/// What each set asks for, and what puts a descriptor into it.
+/// Events that each set requests, and events that put a descriptor into it.
 const MEANING: [(i16, i16); 3] = [
     (libc::POLLIN, libc::POLLIN | libc::POLLHUP | libc::POLLERR),
     (libc::POLLOUT, libc::POLLOUT | libc::POLLERR),
@@ -30,7 +30,7 @@ impl Sets {
         Some(pollfd { fd, events, revents: 0 })
     }
 
-    /// Leaves what is ready in the sets; how many descriptors in them.
+    /// Writes the ready descriptors to the sets; returns their number.
     fn answer(&self, fds: &[pollfd]) -> c_int {
         let asked: Vec<[bool; 3]> = fds.iter().map(|fd| [0, 1, 2].map(|set| self.has(set, fd.fd))).collect();
         for set in self.0.into_iter().filter(|set| !set.is_null()) {

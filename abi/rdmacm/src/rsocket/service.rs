@@ -1,6 +1,6 @@
-//! The thread behind all rsockets of the process: it reads the connection manager's events, so that connections are made
-//! and end without the program, takes datagrams that come over plain UDP, and sends keep-alives. It sleeps when nothing
-//! of that is due, and is started by the first rsocket.
+//! The service thread behind all rsockets of the process. It reads the connection manager's events, so that connections
+//! are set up and end without the program, receives datagrams over plain UDP, and sends keep-alives. The first rsocket
+//! starts it; it sleeps when there is nothing to do.
 
 use libc::c_int;
 use parking_lot::Mutex;
@@ -21,27 +21,27 @@ use crate::channel::rdma_create_event_channel;
 use crate::errors::made;
 use crate::id::rdma_destroy_id;
 
-/// The key of the channel among what the thread sleeps on; owners' keys start above it.
+/// The epoll key of the channel; owners' keys start above it.
 const CHANNEL: u64 = 0;
-/// The key of the descriptor that has the thread look at its timers again.
+/// The epoll key of the descriptor that makes the thread check its timers.
 const WAKE: u64 = 1;
 const FIRST_KEY: u64 = 16;
 
-/// The thread's stack.
+/// Stack size of the thread.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// Whom an identifier, or a UDP socket, belongs to.
+/// The owner of an identifier, or of a UDP socket.
 #[derive(Clone)]
 pub(crate) enum Owner {
     /// A stream.
     Stream(Weak<Stream>),
     /// A datagram socket.
     Datagram(Weak<Datagram>),
-    /// The search for a datagram peer's queue pair.
+    /// The resolution of a datagram peer's queue pair.
     Resolution(Arc<Resolution>),
 }
 
-/// A stream that shows its peer that it lives.
+/// A stream that sends keep-alives.
 struct KeepAlive {
     stream: Weak<Stream>,
     every: Duration,
@@ -53,7 +53,7 @@ pub(crate) struct Service {
     epoll: Epoll,
     wake: EventFd,
     channel: *mut rdma_event_channel,
-    /// A child of fork(2) has no such thread, and makes its own.
+    /// The process of the thread. A child of fork(2) has no such thread, and creates its own.
     process: u32,
     owners: Mutex<Owners>,
     keepalives: Mutex<BTreeMap<u64, KeepAlive>>,
@@ -64,14 +64,14 @@ struct Owners {
     by_key: BTreeMap<u64, Owner>,
 }
 
-// SAFETY: channels may be used from every thread; the thread of the service alone reads this one.
+// SAFETY: any thread may use a channel; only the service thread reads this one.
 unsafe impl Send for Service {}
 // SAFETY: as above.
 unsafe impl Sync for Service {}
 
 static SERVICE: Mutex<Option<Arc<Service>>> = Mutex::new(None);
 
-/// The service, started if there is none; ENODEV without devices.
+/// Returns the service, and starts it if necessary; ENODEV without devices.
 pub(crate) fn service() -> Result<Arc<Service>, c_int> {
     let mut service = SERVICE.lock();
     match &*service {
@@ -86,7 +86,7 @@ pub(crate) fn service() -> Result<Arc<Service>, c_int> {
     }
 }
 
-/// The errno value of an error of the system's.
+/// Returns the errno value of a system error.
 pub(crate) fn errno_of(error: std::io::Error) -> c_int {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
@@ -94,7 +94,7 @@ pub(crate) fn errno_of(error: std::io::Error) -> c_int {
 impl Service {
     fn new() -> Result<Service, c_int> {
         let (epoll, wake) = (Epoll::new().map_err(errno_of)?, EventFd::new().map_err(errno_of)?);
-        // After whatever may fail for want of descriptors: nobody closes it.
+        // Created after all steps that may fail for lack of descriptors, because nothing closes it.
         let channel = made(rdma_create_event_channel())?;
         let service = Service {
             epoll,
@@ -113,50 +113,50 @@ impl Service {
         Ok(service)
     }
 
-    /// A key that nobody has had.
+    /// Returns a key that was never used before.
     pub(crate) fn new_key(&self) -> u64 {
         let mut owners = self.owners.lock();
         owners.next += 1;
         owners.next
     }
 
-    /// From here on the events of `key` go to `owner`.
+    /// Sends the events of `key` to `owner` from now on.
     pub(crate) fn enter(&self, key: u64, owner: Owner) {
         self.owners.lock().by_key.insert(key, owner);
     }
 
-    /// From here on nobody has the events of `key`.
+    /// Drops the events of `key` from now on.
     pub(crate) fn leave(&self, key: u64) {
         let owner = self.owners.lock().by_key.remove(&key);
-        // Whatever it owns goes after the lock is let go.
+        // The owner is dropped after the lock is released, with everything that it owns.
         drop(owner);
         self.keepalives.lock().remove(&key);
     }
 
-    /// A new identifier whose events have `key`.
+    /// Creates an identifier whose events carry `key`.
     pub(crate) fn create_id(&self, key: u64, port_space: rdma_port_space) -> Result<CmId, c_int> {
         CmId::create(self.channel, key, port_space)
     }
 
-    /// Has the owner of `key` told when `fd` becomes readable.
+    /// Notifies the owner of `key` when `fd` becomes readable.
     pub(crate) fn watch(&self, fd: impl AsFd, key: u64) -> Result<(), c_int> {
         self.epoll.add(fd, key, Interest::READ).map_err(errno_of)
     }
 
-    /// Stops that.
+    /// Stops watching `fd`.
     pub(crate) fn unwatch(&self, fd: impl AsFd) {
         // It may never have been watched.
         let _ = self.epoll.delete(fd);
     }
 
-    /// Has a stream send keep-alives.
+    /// Makes a stream send keep-alives.
     pub(crate) fn keep_alive(&self, key: u64, stream: Weak<Stream>, every: Duration) {
         let keepalive = KeepAlive { stream, every, due: Instant::now() + every };
         self.keepalives.lock().insert(key, keepalive);
         self.wake.signal();
     }
 
-    /// Stops that.
+    /// Stops a stream's keep-alives.
     pub(crate) fn let_die(&self, key: u64) {
         self.keepalives.lock().remove(&key);
     }
@@ -178,7 +178,7 @@ impl Service {
         }
     }
 
-    /// Sends what is due; the time until the next.
+    /// Sends the keep-alives that are due; returns the time until the next.
     fn send_keepalives(&self) -> Option<Duration> {
         let now = Instant::now();
         let mut due = Vec::new();
@@ -203,7 +203,7 @@ impl Service {
             any = true;
             self.dispatch(event);
         }
-        // A channel whose daemon is gone stays readable, and has told everything it had to tell.
+        // A channel whose daemon is gone stays readable, and has no more events.
         if !any && crate::errors::errno() != libc::EAGAIN {
             // SAFETY: the channel lives for as long as the process.
             self.unwatch(unsafe { BorrowedFd::borrow_raw((*self.channel).fd) });
@@ -227,7 +227,7 @@ impl Service {
         }
         if let Some(id) = request {
             // Destroying it refuses the connection.
-            // SAFETY: an identifier that nobody else knows.
+            // SAFETY: an identifier that no other code knows.
             unsafe { rdma_destroy_id(id.as_ptr()) };
         }
     }

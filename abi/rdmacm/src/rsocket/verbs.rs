@@ -1,4 +1,4 @@
-//! The calls of `libibverbs.so.1` that rsockets make beyond those of the connection manager.
+//! The calls of `libibverbs.so.1` that rsockets make in addition to those of the connection manager.
 
 use libc::{c_int, c_uint, c_void};
 use weft_abi_types::{

@@ -1,4 +1,5 @@
-//! Waiting until an rsocket is as a call needs it: look for completions for a moment, then sleep until one comes.
+//! Waiting until an rsocket reaches the state that a call needs: poll for completions for a moment, then sleep until
+//! one arrives.
 
 use libc::{c_int, pollfd};
 use parking_lot::{Mutex, MutexGuard};
@@ -7,25 +8,26 @@ use std::time::{Duration, Instant};
 use super::settings;
 use super::wake::{Waker, Wakers};
 
-/// What moves when completions are taken.
+/// An object that advances when completions are taken.
 pub(crate) trait Progress {
-    /// Takes completions, and answers what they ask for.
+    /// Takes completions, and responds to them.
     fn progress(&mut self);
 
-    /// Has the next completion make a descriptor of [`Progress::watch`] readable.
+    /// Arms the queue: the next completion makes a descriptor of [`Progress::watch`] readable.
     fn arm(&mut self);
 
-    /// Takes what made the descriptors readable, and wakes everybody: another thread may be about to sleep for it.
+    /// Takes the events that made the descriptors readable, and wakes all threads: another may be about to sleep on
+    /// them.
     fn drain(&mut self);
 
-    /// The descriptors that a sleeping thread watches.
+    /// Adds the descriptors that a sleeping thread watches.
     fn watch(&self, fds: &mut Vec<pollfd>);
 
-    /// Who is woken when something changes.
+    /// Returns the threads to wake when something changes.
     fn wakers(&mut self) -> &mut Wakers;
 }
 
-/// Waits until `ready` answers; EAGAIN instead of a sleep if `nonblocking`, EINTR when a signal came.
+/// Waits until `ready` returns a result; EAGAIN instead of a sleep if `nonblocking`, EINTR if a signal arrived.
 pub(crate) fn until<'a, P: Progress, T>(
     core: &'a Mutex<P>,
     nonblocking: bool,
@@ -54,7 +56,7 @@ pub(crate) fn until<'a, P: Progress, T>(
     loop {
         let mut guard = core.lock();
         guard.arm();
-        // What came before the queue was armed makes nothing readable.
+        // Completions from before the arming make nothing readable.
         if let Some(answer) = look(&mut guard) {
             return Ok((guard, answer));
         }
@@ -73,18 +75,18 @@ pub(crate) fn until<'a, P: Progress, T>(
     }
 }
 
-/// An entry that waits for `fd` to be readable.
+/// Returns a poll entry that waits for `fd` to be readable.
 pub(crate) fn readable(fd: c_int) -> pollfd {
     pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 
-/// poll(2), straight to the kernel: a preloaded library that turns the program's own poll into ours must not get this
-/// one. How many entries are ready.
+/// poll(2), directly to the kernel: a preloaded library that turns the program's own poll into rpoll must not intercept
+/// this one. Returns the number of ready entries.
 pub(crate) fn sleep(fds: &mut [pollfd], limit: Option<Duration>) -> Result<usize, c_int> {
     let limit = limit
         .map(|limit| libc::timespec { tv_sec: limit.as_secs() as libc::time_t, tv_nsec: limit.subsec_nanos().into() });
     let limit_at = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: as many entries as their number says, a limit that lives through the call or null, no signal mask.
+    // SAFETY: as many entries as stated, a limit that lives through the call or null, no signal mask.
     let ready = unsafe {
         libc::syscall(libc::SYS_ppoll, fds.as_mut_ptr(), fds.len(), limit_at, std::ptr::null::<libc::sigset_t>(), 0)
     };

@@ -1,7 +1,7 @@
 //! Waking threads that sleep for an rsocket.
 //!
-//! Whoever changes an rsocket wakes everybody who registered with it: the descriptor of a completion channel alone would
-//! not do, because a thread that reads its event can make true what another one waits for.
+//! A thread that changes an rsocket wakes all threads registered with it. The descriptor of a completion channel alone
+//! would not suffice, because a thread that reads its event can make true the condition that another one waits for.
 
 use libc::{c_int, pollfd};
 use std::cell::RefCell;
@@ -9,12 +9,12 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use weft_sys::event::EventFd;
 
-/// What wakes one thread.
+/// The waker of one thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Waker(Arc<EventFd>);
 
 thread_local! {
-    /// And the process that made it: a child of fork must not take what wakes its parent.
+    /// The thread's waker with the process that created it: a child of fork must not consume its parent's wake-ups.
     static OF_THREAD: RefCell<Option<(u32, Waker)>> = const { RefCell::new(None) };
 }
 
@@ -23,7 +23,7 @@ impl Waker {
         Ok(Waker(Arc::new(EventFd::new()?)))
     }
 
-    /// The calling thread's.
+    /// Returns the calling thread's waker.
     pub(crate) fn of_thread() -> Result<Waker, c_int> {
         // A thread that is ending has lost its own.
         let own = OF_THREAD.try_with(|own| Waker::kept(&mut own.borrow_mut())).unwrap_or_else(|_| Waker::new());
@@ -42,12 +42,12 @@ impl Waker {
         }
     }
 
-    /// Readable once the thread was woken.
+    /// Returns the descriptor, which is readable once the thread was woken.
     pub(crate) fn fd(&self) -> c_int {
         self.0.as_raw_fd()
     }
 
-    /// After a sleep on `fds`, of which the first is the waker's: forgets that the thread was woken.
+    /// Resets the waker after a sleep on `fds`, of which the first is the waker's.
     pub(crate) fn clear_if_woken(&self, fds: &[pollfd]) {
         if fds.first().is_some_and(|own| own.revents != 0) {
             self.0.take();
@@ -60,19 +60,19 @@ impl Waker {
 pub(crate) struct Wakers(Vec<Waker>);
 
 impl Wakers {
-    /// From here on the thread is woken.
+    /// Registers a thread to be woken.
     pub(crate) fn register(&mut self, waker: &Waker) {
         self.0.push(waker.clone());
     }
 
-    /// The thread waits no more.
+    /// Unregisters a thread.
     pub(crate) fn unregister(&mut self, waker: &Waker) {
         if let Some(at) = self.0.iter().position(|known| Arc::ptr_eq(&known.0, &waker.0)) {
             self.0.swap_remove(at);
         }
     }
 
-    /// Wakes everybody.
+    /// Wakes all registered threads.
     pub(crate) fn wake(&self) {
         self.0.iter().for_each(|waker| waker.0.signal());
     }

@@ -1,9 +1,8 @@
-//! The C compiler compares our layouts with the headers installed on this machine.
+//! Checks our layouts with the C compiler against the installed headers.
 //!
-//! From sizes and offsets of the Rust structures comes a C file of `_Static_assert`s, which is compiled against
-//! `<infiniband/verbs.h>`, `<rdma/rdma_cma.h>` and `<infiniband/umad.h>`. Structures and fields that the
-//! installed headers are too old to know are left out: the structures only ever grow, so what an older header knows must
-//! agree.
+//! The sizes and offsets of the Rust structures become a C file of `_Static_assert`s, which is compiled against
+//! `<infiniband/verbs.h>`, `<rdma/rdma_cma.h>` and `<infiniband/umad.h>`. Structures and fields that older installed
+//! headers lack are left out: the structures only ever grow, so the fields that an older header knows must agree.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -47,7 +46,7 @@ const HEADERS: [&str; 5] = [
     "/usr/include/infiniband/umad.h",
 ];
 
-/// Fewer assertions than this mean that the test has lost its grip on the headers. rdma-core 44 gives about 800.
+/// Fewer assertions than this mean that the test no longer matches the headers. rdma-core 44 yields about 800.
 const ASSERTIONS_MIN: usize = 760;
 
 fn has_word(text: &str, word: &str) -> bool {

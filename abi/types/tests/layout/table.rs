@@ -1,9 +1,9 @@
-//! Every structure with the fields that the C header names. `a as b` is the field `a` of ours that C calls `b`,
-//! or, for an anonymous union, its first member.
+//! Every structure, with the fields that the C header names. `a as b` means our field `a`, which C calls `b`, or, for
+//! an anonymous union, its first member.
 
 use crate::Layout;
 
-/// The whole table, measured.
+/// Measures the whole table.
 #[rustfmt::skip]
 pub fn layouts() -> Vec<Layout> {
     layouts! {

@@ -1,8 +1,8 @@
 //! The file that holds a process's shared pages.
 //!
-//! It is sparse and practically endless, so that no offset is ever used twice: whoever still maps what was given back
-//! sees zeros there and never another region's bytes. It is sealed against being made shorter, so that no reader can be
-//! made to die of SIGBUS.
+//! It is sparse and practically endless, so that no offset is ever used twice: a process that still maps a freed range
+//! reads zeros there and never another region's bytes. It is sealed against shrinking, so that no reader can die of
+//! SIGBUS.
 
 use std::fs::File;
 use std::io;
@@ -17,12 +17,12 @@ use crate::shared;
 
 use super::survey::FileId;
 
-/// Its length: a gibibyte registered anew a thousand times a second lasts for an hour and more.
+/// File length: enough for more than an hour of registering a new gibibyte a thousand times a second.
 const ARENA_BYTES: u64 = 1 << 52;
-/// Offsets are as far from a multiple of this as their addresses are, so that huge pages fit.
+/// Alignment of huge pages. An offset is congruent to its address modulo this, so that huge pages fit.
 pub(super) const HUGE_BYTES: u64 = 2 << 20;
 
-/// The file of this process.
+/// The arena of this process.
 #[derive(Debug)]
 pub struct Arena {
     file: File,
@@ -31,21 +31,21 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// A new one, empty.
+    /// Creates an empty arena.
     ///
     /// # Errors
-    /// No descriptor is left; files are limited to less (`ulimit -f`).
+    /// No descriptor is left; the file size limit is too low (`ulimit -f`).
     pub fn new() -> io::Result<Arena> {
         Arena::of(Arena::create_file()?)
     }
 
-    /// The file of a new one, which another process may make for this one.
+    /// Creates an arena's file, which another process may do for this one.
     ///
     /// # Errors
     /// As [`Arena::new`].
     pub fn create_file() -> io::Result<File> {
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < ARENA_BYTES) {
-            // To exceed the limit would raise SIGXFSZ, which kills.
+            // Exceeding the limit would raise SIGXFSZ, which kills the process.
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the size of files is limited (ulimit -f)"));
         }
         let file = File::from(memfd_create("weft", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
@@ -54,10 +54,10 @@ impl Arena {
         Ok(file)
     }
 
-    /// The arena in such a file, which is empty.
+    /// Wraps the file of a new, empty arena.
     ///
     /// # Errors
-    /// The file is not such a one.
+    /// The file is not an arena's file.
     pub fn of(file: File) -> io::Result<Arena> {
         if !shared::is_sealed(&file, ARENA_BYTES as usize) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not the file of an arena"));
@@ -66,7 +66,7 @@ impl Arena {
         Ok(Arena { id: FileId { device: meta.dev(), inode: meta.ino() }, file, next: 0 })
     }
 
-    /// The file, for peers.
+    /// Returns the file, for peers.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -75,7 +75,7 @@ impl Arena {
         self.id
     }
 
-    /// An offset where nothing ever was, for `len` bytes of memory at `addr`; `None` when the file is used up.
+    /// Returns a never used offset for `len` bytes of memory at `addr`; `None` when the file is used up.
     pub fn allocate(&mut self, addr: u64, len: u64) -> Option<u64> {
         let base = self.next.checked_next_multiple_of(HUGE_BYTES)?;
         let offset = base.checked_add(addr % HUGE_BYTES)?;
@@ -84,19 +84,19 @@ impl Arena {
         Some(offset)
     }
 
-    /// Memory for a range; an error if there is none.
+    /// Allocates memory for a range; an error if there is none.
     pub(super) fn reserve(&self, offset: u64, len: u64) -> io::Result<()> {
         Ok(fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, len)?)
     }
 
-    /// Gives the memory of a range back to the machine; the range reads as zeros from now on.
+    /// Returns the memory of a range to the system; the range reads as zeros from now on.
     pub fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         Ok(fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)?)
     }
 }
 
-/// The runs of a range of a memory file that have memory, as distance from the range's start and length; everything else
-/// reads as zeros. A file that cannot tell is one run. Does nothing that a signal handler must not.
+/// Iterates over the data runs of a memory file's range, as distance from the range's start and length; the rest reads
+/// as zeros. A file that cannot report its holes is one run. Async-signal-safe.
 pub(super) fn data_runs(file: BorrowedFd<'_>, offset: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
     let end = offset + len;
     let mut at = offset;

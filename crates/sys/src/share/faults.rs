@@ -1,11 +1,12 @@
-//! Threads that touch memory while its pages are elsewhere: userfaultfd(2) has them sleep until the pages are back.
+//! Blocks threads that touch memory while its pages are being moved: userfaultfd(2) puts them to sleep until the pages
+//! are back.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use libc::{c_int, c_ulong};
 
-/// Only faults of programs, not those of system calls that they make: what an ordinary user may always have.
+/// Only faults in user mode, not in system calls: an ordinary user always has this right.
 const UFFD_USER_MODE_ONLY: c_int = 1;
 const UFFD_API: u64 = 0xaa;
 const UFFDIO_API: c_ulong = 0xc018_aa3f;
@@ -15,7 +16,7 @@ const UFFDIO_WAKE: c_ulong = 0x8010_aa02;
 const UFFDIO_REGISTER_MODE_MISSING: u64 = 1;
 const UFFDIO_REGISTER_MODE_MINOR: u64 = 4;
 const UFFD_FEATURE_MINOR_SHMEM: u64 = 1 << 10;
-/// Of /dev/userfaultfd, whose permissions an administrator may have opened.
+/// Request of /dev/userfaultfd, whose permissions an administrator may have opened.
 const USERFAULTFD_IOC_NEW: c_ulong = 0xaa00;
 
 #[repr(C)]
@@ -38,21 +39,21 @@ struct Register {
     ioctls: u64,
 }
 
-/// What keeps a range away from everybody else.
+/// A userfaultfd, which keeps other threads away from a range.
 #[derive(Debug)]
 pub(super) struct Faults {
     fd: OwnedFd,
-    /// System calls that touch the range sleep too; without this they fail with EFAULT.
+    /// System calls that touch the range sleep too; without this right they fail with EFAULT.
     pub(super) complete: bool,
-    /// Pages of files in memory can be kept away as well.
+    /// The kernel supports minor faults on memory files, so their pages can be guarded as well.
     pub(super) minor: bool,
 }
 
 impl Faults {
-    /// The most that this process may have.
+    /// Opens a userfaultfd with the most rights available to this process.
     ///
     /// # Errors
-    /// The kernel has no userfaultfd, or a filter of system calls denies it.
+    /// The kernel has no userfaultfd, or a seccomp filter denies it.
     pub(super) fn new() -> io::Result<Faults> {
         let (fd, complete) = match open(0).or_else(|_| open_device()) {
             Ok(fd) => (fd, true),
@@ -68,24 +69,24 @@ impl Faults {
         Ok(Faults { fd, complete, minor })
     }
 
-    /// From now on whoever touches a page of this private anonymous range that is not there sleeps until [`Faults::wake`].
+    /// Blocks every thread that touches a missing page of this private anonymous range, until [`Faults::wake`].
     pub(super) fn hold(&self, addr: u64, len: u64) -> io::Result<()> {
         self.register(addr, len, UFFDIO_REGISTER_MODE_MISSING)
     }
 
-    /// The same for a range where a file in memory is mapped and shared, and pages that are not mapped.
+    /// As [`Faults::hold`], for the unmapped pages of a shared memory file mapping.
     pub(super) fn hold_shared(&self, addr: u64, len: u64) -> io::Result<()> {
         self.register(addr, len, UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR)
     }
 
-    /// Let everybody touch the range again as it is.
+    /// Ends the guard: threads may touch the range again as it is.
     pub(super) fn release(&self, addr: u64, len: u64) -> io::Result<()> {
         call(&self.fd, UFFDIO_UNREGISTER, &mut Range { start: addr, len })
     }
 
-    /// Something else stands in this range now: who sleeps tries again.
+    /// Wakes the threads that sleep on this range, whose pages have been replaced; they retry.
     pub(super) fn wake(&self, addr: u64, len: u64) {
-        // It refuses what is no range of pages only; and what sleeps is woken in any case when the descriptor is closed.
+        // This fails only if the range is not page-aligned; and closing the descriptor wakes every sleeper in any case.
         let _ = call(&self.fd, UFFDIO_WAKE, &mut Range { start: addr, len });
     }
 
@@ -96,21 +97,21 @@ impl Faults {
 }
 
 fn open(flags: c_int) -> io::Result<OwnedFd> {
-    // SAFETY: takes flags and touches no memory.
+    // SAFETY: the call takes flags and touches no memory.
     let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | flags) };
     owned(fd)
 }
 
 fn open_device() -> io::Result<OwnedFd> {
     let device = std::fs::File::open("/dev/userfaultfd")?;
-    // SAFETY: takes flags and touches no memory.
+    // SAFETY: the call takes flags and touches no memory.
     let fd = unsafe { libc::ioctl(device.as_raw_fd(), USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) };
     owned(fd.into())
 }
 
 fn owned(fd: libc::c_long) -> io::Result<OwnedFd> {
     match c_int::try_from(fd) {
-        // SAFETY: the kernel just made it for us.
+        // SAFETY: the kernel just returned this descriptor to us, so we own it.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }

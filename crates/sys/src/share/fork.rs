@@ -1,9 +1,9 @@
-//! Forks while pages are shared. A child must find its memory as it was, and must not write into its parent's, so the
-//! shared mappings stay out of children (also out of those that the C library is not asked for: there the memory is
-//! missing, as registered memory always was in children of programs with real adapters), and the child puts copies in
-//! their place before fork returns to it. The parent waits for that: what it writes next is not the child's.
+//! Forks while pages are shared. A child must find its memory unchanged and must not write into its parent's, so
+//! children do not inherit the shared mappings, and the child puts copies in their place before fork returns to it. A
+//! child that bypasses the C library's fork lacks the memory, as children of programs with hardware adapters always
+//! lacked registered memory. The parent waits for the copies, so that its next writes stay out of the child.
 //!
-//! In the child only calls are made that a signal handler may make.
+//! In the child, only async-signal-safe calls are made.
 
 use std::cell::RefCell;
 use std::io;
@@ -16,17 +16,17 @@ use super::pages;
 use super::restore;
 use super::survey::Place;
 
-/// Of the machine's free memory a child's copies take this share at most. Beyond it the child gets private mappings of
-/// the arena: what it writes is its own, but what the parent writes is seen until then.
+/// A child's copies use at most this fraction (1/n) of the free memory. Beyond it the child gets private mappings of the
+/// arena: its writes are its own, but the parent's writes show until the child writes the page.
 const COPY_SHARE: u64 = 2;
 
-/// Between the handlers of one fork, on the thread that forks.
+/// State between the handlers of one fork, on the thread that forks.
 struct Forking {
     ledger: MutexGuard<'static, Ledger>,
-    /// What children lack, and in which file it is.
+    /// Mappings missing in the child, each with its arena's file.
     places: Vec<(RawFd, Place)>,
     copies: bool,
-    /// The parent reads its end until the child has closed the other.
+    /// The parent reads its end until the child has closed the other end.
     pipe: Option<(RawFd, RawFd)>,
 }
 
@@ -34,7 +34,7 @@ thread_local! {
     static FORKING: RefCell<Option<Forking>> = const { RefCell::new(None) };
 }
 
-/// From now on forks are noticed.
+/// Installs the fork handlers.
 pub(super) fn watch() -> io::Result<()> {
     static WATCH: Once = Once::new();
     let mut result = 0;
@@ -64,7 +64,8 @@ extern "C" fn in_parent() {
     if let Some((reader, writer)) = forking.pipe {
         close(writer);
         let mut byte = 0u8;
-        // SAFETY: our own descriptor, and a byte to read into; it ends when the child is done, or dead, or never was.
+        // SAFETY: our own descriptor, and a byte to read into; the read ends when the child is done or dead, or when
+        // fork failed.
         unsafe {
             while libc::read(reader, (&raw mut byte).cast(), 1) == -1 && *libc::__errno_location() == libc::EINTR {}
         }
@@ -77,13 +78,13 @@ extern "C" fn in_child() {
     for &(fd, place) in &forking.places {
         // SAFETY: the parent's arena, which this child has not closed yet.
         let file = unsafe { BorrowedFd::borrow_raw(fd) };
-        // What cannot be mapped is missing: there is nobody to tell.
+        // Memory that cannot be mapped stays missing: the child has no way to report an error here.
         let _ = put(file, place, forking.copies);
     }
     for arena in &forking.ledger.arenas {
         close(arena.fd);
     }
-    // The parent's; neither dropped nor used in a child. A child's own come after them.
+    // These arenas are the parent's: a child neither drops nor uses them. A child's own come after them.
     std::mem::forget(std::mem::take(&mut forking.ledger.arenas));
     forking.ledger.forget_windows();
     if let Some((reader, writer)) = forking.pipe {
@@ -94,8 +95,8 @@ extern "C" fn in_child() {
 
 fn put(file: BorrowedFd<'_>, place: Place, copy: bool) -> io::Result<()> {
     let Place { addr, len, offset, rights } = place;
-    // The places are those of a moment ago, and no other thread is here: what stands there is at most the parent's own
-    // mapping, if the program asked that children have it (MADV_DOFORK).
+    // The places were read a moment ago, and the child has no other thread. A mapping there is at most the
+    // parent's own mapping, if the program made children inherit it (MADV_DOFORK).
     if copy {
         pages::fresh_at(addr, len)?;
         restore::read_data(file, place)?;
@@ -111,14 +112,14 @@ fn take() -> Option<Forking> {
 
 fn pipe() -> Option<(RawFd, RawFd)> {
     let mut ends = [0; 2];
-    // SAFETY: room for two descriptors.
+    // SAFETY: `ends` has room for two descriptors.
     let rc = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) };
     let [reader, writer] = ends;
     (rc == 0).then_some((reader, writer))
 }
 
 fn close(fd: RawFd) {
-    // SAFETY: only our own descriptors come here, once.
+    // SAFETY: callers pass only our own descriptors, each once.
     unsafe { libc::close(fd) };
 }
 

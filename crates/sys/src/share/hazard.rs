@@ -1,12 +1,12 @@
-//! What may write to memory behind the processor's back, to the very pages and not to the addresses: input that the
-//! kernel has under way into pinned pages. To give such an address other pages would lose what comes, and nothing tells
-//! whether it is under way; but nothing can be without one of these descriptors or mappings.
+//! Detects I/O that may write to the memory's physical pages instead of its addresses: input that the kernel has under
+//! way into pinned pages. Giving such an address other pages would lose the input, and nothing reports whether input is
+//! under way; but it needs one of these descriptors or mappings.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Character devices that pin nobody's memory.
+/// Character devices that never pin a process's memory.
 const HARMLESS_DEVICES: [&[u8]; 17] = [
     b"/dev/null",
     b"/dev/zero",
@@ -27,12 +27,12 @@ const HARMLESS_DEVICES: [&[u8]; 17] = [
     b"/dev/hugepages",
 ];
 
-/// Something that may pin memory of this process, if there is; `threads` says that other threads may be in the middle of
-/// reading a file directly.
+/// Returns the reason why memory of this process may be pinned, if any; `threads` means that other threads may be in
+/// the middle of a direct read.
 pub(super) fn pinning(threads: bool) -> io::Result<Option<&'static str>> {
     for entry in std::fs::read_dir("/proc/self/fd")? {
         let entry = entry?;
-        // Closed meanwhile, or the directory's own.
+        // Closed meanwhile, or the directory's own descriptor.
         let Ok(target) = std::fs::read_link(entry.path()) else { continue };
         if let Some(why) = by_name(&target) {
             return Ok(Some(why));
@@ -74,10 +74,10 @@ fn is_direct(fd: &str) -> bool {
     flags.is_some_and(|flags| flags & libc::O_DIRECT != 0)
 }
 
-/// Threads of this process; more than there can be if that cannot be found out.
+/// Returns the number of threads of this process; `usize::MAX` if it cannot be determined.
 pub(super) fn threads() -> usize {
     use std::os::unix::fs::MetadataExt;
-    // A directory has two links, and one more for each directory in it.
+    // A directory has two links, and one more for each subdirectory.
     std::fs::metadata("/proc/self/task").map_or(usize::MAX, |task| (task.nlink() as usize).saturating_sub(2).max(1))
 }
 

@@ -1,7 +1,8 @@
-//! What a fork must know of, under the one lock that it holds meanwhile: the arenas of this process with whatever of them
-//! is mapped, and the windows into other people's, which are mapped as well and must not be taken for shared pages.
+//! Shared memory that a fork must know of, under the one lock that it holds meanwhile: the arenas of this process with
+//! their mappings, and the windows into other processes' arenas, which are also mapped and must not be taken for shared
+//! pages.
 //!
-//! Pages change places under this lock only, so that no child ever sees them on their way.
+//! Pages move under this lock only, so that no child ever sees a move in progress.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -10,11 +11,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::survey::{self, FileId, Place};
 
-/// What is known.
+/// The arenas and windows of this process.
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) arenas: Vec<Entry>,
-    /// First address and bytes of windows of views.
+    /// First address and length in bytes of the windows of views.
     windows: Vec<(u64, u64)>,
 }
 
@@ -23,15 +24,15 @@ pub(super) struct Ledger {
 pub(super) struct Entry {
     pub(super) fd: RawFd,
     id: FileId,
-    /// Bytes that are shared.
+    /// Bytes shared now.
     pub(super) bytes: u64,
-    /// The table of mappings, open: when it is needed there may be no descriptor left.
+    /// The table of mappings, kept open because no descriptor may be left later.
     maps: File,
 }
 
 static LEDGER: Mutex<Ledger> = Mutex::new(Ledger { arenas: Vec::new(), windows: Vec::new() });
 
-/// The one of this process.
+/// Locks the ledger of this process.
 pub(super) fn lock() -> MutexGuard<'static, Ledger> {
     LEDGER.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -55,7 +56,7 @@ impl Ledger {
         self.windows.push((addr, len));
     }
 
-    /// In a child: there are none.
+    /// Forgets all windows: a child inherits none.
     pub(super) fn forget_windows(&mut self) {
         self.windows.clear();
     }
@@ -64,7 +65,7 @@ impl Ledger {
         self.windows.retain(|&(at, _)| at != addr);
     }
 
-    /// Where shared pages of an arena are mapped, wherever the program moved them.
+    /// Returns the places where shared pages of an arena are mapped, wherever the program moved them.
     pub(super) fn places(&self, fd: RawFd) -> io::Result<Vec<Place>> {
         let Some(arena) = self.arenas.iter().find(|arena| arena.fd == fd) else {
             return Ok(Vec::new());

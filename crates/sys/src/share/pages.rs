@@ -1,5 +1,5 @@
-//! Mappings and pages by address, as the kernel's calls take them. Straight to the kernel, past the C library's functions: UCX,
-//! Open MPI and libfabric hook those, and drop the registration of memory whose pages seem to go.
+//! Mappings and pages by address, as the kernel's calls take them. The calls bypass the C library's functions: UCX,
+//! Open MPI and libfabric hook those, and drop the registration of memory whose pages seem to go away.
 
 use std::fs::File;
 use std::io;
@@ -21,7 +21,7 @@ fn mapped(addr: rustix::io::Result<*mut c_void>) -> io::Result<u64> {
     Ok(addr?.expose_provenance() as u64)
 }
 
-/// A mapping of our own that goes when it is dropped, unless it was moved away.
+/// A mapping of our own that is unmapped on drop, unless it was moved away.
 #[derive(Debug)]
 pub(super) struct Scratch {
     pub(super) addr: u64,
@@ -29,10 +29,10 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// A piece of a file, shared, at an address as far from a multiple of `align` as its offset is.
+    /// Maps a piece of a file, shared, at an address congruent to its offset modulo `align`.
     pub(super) fn of_file(file: BorrowedFd<'_>, offset: u64, len: u64, align: u64) -> io::Result<Scratch> {
         let room = Scratch::aligned(offset % align, len, align)?;
-        // SAFETY: over a mapping of our own that nobody uses.
+        // SAFETY: replaces a mapping of our own that no code uses.
         let addr = unsafe {
             let flags = MapFlags::SHARED | MapFlags::FIXED;
             mmap(pointer(room.addr), len as usize, READ_WRITE, flags, file, offset)
@@ -40,13 +40,13 @@ impl Scratch {
         mapped(addr).map(|_| room)
     }
 
-    /// Fresh private memory, `skip` bytes beyond a multiple of `align`.
+    /// Maps fresh private memory, `skip` bytes beyond a multiple of `align`.
     pub(super) fn fresh(skip: u64, len: u64, align: u64) -> io::Result<Scratch> {
         let room = Scratch::aligned(skip, len, align)?;
         fresh_at(room.addr, len).map(|()| room)
     }
 
-    /// Address space that nothing can be done with yet.
+    /// Reserves inaccessible address space.
     fn aligned(skip: u64, len: u64, align: u64) -> io::Result<Scratch> {
         let whole = len + align;
         // SAFETY: a new mapping at an address of the kernel's choice.
@@ -61,14 +61,14 @@ impl Scratch {
         Ok(Scratch { addr, len })
     }
 
-    /// Pages that were taken away from somewhere.
+    /// Wraps pages that [`take`] moved away from their range.
     pub(super) fn taken(addr: u64, len: u64) -> Scratch {
         Scratch { addr, len }
     }
 
-    /// Puts it in the place of what stands at `to`, at once, with its pages.
+    /// Atomically replaces the mapping at `to` with this one and its pages.
     pub(super) fn move_to(self, to: u64) -> Result<(), (Scratch, io::Error)> {
-        // SAFETY: our own mapping goes to `to`, where the caller wants it: the pages there have the same bytes.
+        // SAFETY: moves our own mapping to `to`, as the caller requests: the pages there have the same bytes.
         let addr = unsafe {
             let len = self.len as usize;
             mremap_fixed(pointer(self.addr), len, len, MremapFlags::MAYMOVE, pointer(to))
@@ -89,44 +89,45 @@ impl Drop for Scratch {
     }
 }
 
-/// Unmaps what is ours.
+/// Unmaps a scratch mapping.
 fn unmap(addr: u64, len: u64) {
     if len > 0 {
-        // SAFETY: only address space of scratch mappings comes here.
+        // SAFETY: callers pass only address space of scratch mappings.
         let _ = unsafe { munmap(pointer(addr), len as usize) };
     }
 }
 
-/// Fresh private memory in place of whatever stands at an address.
+/// Maps fresh private memory over an address range.
 pub(super) fn fresh_at(addr: u64, len: u64) -> io::Result<()> {
     // SAFETY: the caller gives the range up.
     let got = unsafe { mmap_anonymous(pointer(addr), len as usize, READ_WRITE, MapFlags::PRIVATE | MapFlags::FIXED) };
     mapped(got).map(drop)
 }
 
-/// A piece of a file, private, in place of whatever stands at an address.
+/// Maps a piece of a file privately over an address range.
 pub(super) fn private_at(addr: u64, len: u64, file: BorrowedFd<'_>, offset: u64) -> io::Result<()> {
     let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-    // SAFETY: as above; what stood there shows the same bytes of the same file.
+    // SAFETY: as above; the replaced mapping shows the same bytes of the same file.
     let got = unsafe { mmap(pointer(addr), len as usize, READ_WRITE, flags, file, offset) };
     mapped(got).map(drop)
 }
 
-/// Gives a range that was mapped readable and writable the rights that it had, if they were others.
+/// Restores the rights of a range that was mapped readable and writable, if they were different.
 pub(super) fn protect(addr: u64, len: u64, rights: c_int) -> io::Result<()> {
     let rights = MprotectFlags::from_bits_retain(rights.cast_unsigned());
     if rights.bits() == READ_WRITE.bits() {
         return Ok(());
     }
-    // SAFETY: mapped in place of something with these rights.
+    // SAFETY: the range replaces a mapping that had these rights.
     Ok(unsafe { mprotect(pointer(addr), len as usize, rights) }?)
 }
 
-/// Takes the pages of a private anonymous range away; the range stays, empty.
+/// Moves the pages of a private anonymous range away; the range stays mapped, but empty.
 pub(super) fn take(addr: u64, len: u64) -> io::Result<Scratch> {
-    // SAFETY: the pages go to an address of the kernel's choice. The caller has everybody who touches the range wait.
+    // SAFETY: the pages move to an address of the kernel's choice. The caller blocks every thread that touches the
+    // range.
     let got = unsafe {
-        // rustix's call does not say that the kernel may choose, which this flag needs.
+        // rustix's call cannot leave the address to the kernel, which this flag requires.
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_DONTUNMAP;
         libc::syscall(libc::SYS_mremap, pointer(addr), len, len, flags, std::ptr::null_mut::<c_void>())
     };
@@ -134,7 +135,7 @@ pub(super) fn take(addr: u64, len: u64) -> io::Result<Scratch> {
     got.map(|got| Scratch::taken(got, len))
 }
 
-/// Makes every page of a range present and writable: an error where touching it would kill.
+/// Makes every page of a range present and writable; returns an error where an access would raise a signal.
 pub(super) fn populate(addr: u64, len: u64) -> io::Result<()> {
     loop {
         // SAFETY: populating makes pages present as a write would, and changes no byte.
@@ -147,20 +148,20 @@ pub(super) fn populate(addr: u64, len: u64) -> io::Result<()> {
 
 /// Unmaps the pages of a shared file mapping, which the file keeps.
 pub(super) fn forget_pages(addr: u64, len: u64) -> io::Result<()> {
-    // SAFETY: the file has the bytes, and who touches the range finds them there.
+    // SAFETY: the file has the bytes, and an access to the range finds them there.
     Ok(unsafe { madvise(pointer(addr), len as usize, Advice::LinuxDontNeed) }?)
 }
 
 /// Copies between ranges of mapped memory that do not overlap.
 pub(super) fn copy(from: u64, to: u64, len: u64) {
-    // SAFETY: the caller's mappings, one of them a scratch mapping that nobody else writes.
+    // SAFETY: the caller's mappings, one of them a scratch mapping that no other thread writes.
     unsafe { std::ptr::copy_nonoverlapping(pointer(from).cast::<u8>(), pointer(to).cast(), len as usize) };
 }
 
-/// Reads a piece of a file to where fresh memory was mapped. Does nothing that a signal handler must not.
+/// Reads a piece of a file into freshly mapped memory. Async-signal-safe.
 pub(super) fn read_at(file: BorrowedFd<'_>, mut addr: u64, mut len: u64, mut offset: u64) -> io::Result<()> {
     while len > 0 {
-        // SAFETY: the caller's memory, which nobody uses yet.
+        // SAFETY: the caller's memory, which no other code uses yet.
         let got = unsafe { libc::pread(file.as_raw_fd(), pointer(addr), len as usize, offset as i64) };
         match u64::try_from(got) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -180,11 +181,11 @@ pub(super) fn read_at(file: BorrowedFd<'_>, mut addr: u64, mut len: u64, mut off
     Ok(())
 }
 
-/// Tells which pages of this process there are.
+/// The page map of this process, which tells the pages that exist.
 #[derive(Debug)]
 pub(super) struct PageMap(Option<File>);
 
-/// Pages that are looked at in one go.
+/// Maximum number of pages in one query.
 pub(super) const LOOK_PAGES: usize = 512;
 
 impl PageMap {
@@ -192,8 +193,8 @@ impl PageMap {
         PageMap(File::open("/proc/self/pagemap").ok())
     }
 
-    /// The runs of pages of a range (of [`LOOK_PAGES`] at most) that are in memory or swapped out; all of them if that
-    /// cannot be found out. No memory is allocated.
+    /// Returns the runs of a range (at most [`LOOK_PAGES`] pages) that are in memory or swapped out; the whole range if
+    /// that cannot be determined. Allocates no memory.
     pub(super) fn runs(&self, addr: u64, len: u64) -> Runs {
         let page = super::page_size();
         let count = (len / page) as usize;

@@ -1,10 +1,10 @@
-//! Pages of the arena become private again, in place, under a running program.
+//! Makes pages of the arena private again, in place, under a running program.
 //!
-//! Only pages that the arena has are copied: the others stay absent, as zeros. Alone in the process, a thread maps fresh
-//! memory over them and reads the arena into it: the mapping is what it was before and joins its neighbours. Beside others it keeps everybody from a chunk (a *minor* fault of userfaultfd), and
-//! moves a private copy of it there. Where the kernel cannot do that, it maps the same piece of the arena privately, which
-//! no write can fall between, and has every page copied on write; such a mapping is private like any other, but it
-//! stays a file's, and without huge pages.
+//! Only pages present in the arena are copied: the others stay absent, as zeros. A single-threaded process maps fresh
+//! memory over the range and reads the arena into it: the mapping is as before sharing and merges with its neighbours.
+//! With other threads, it blocks all of them on a chunk (a *minor* fault of userfaultfd), and moves a private copy of
+//! the chunk there. Where the kernel cannot do that, it maps the same piece of the arena privately, which no write can
+//! slip past, and has every page copied on write; such a mapping is private, but it stays a file's, without huge pages.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -17,19 +17,19 @@ use super::pages::{self, Scratch};
 use super::survey::Place;
 use super::{Arena, advise};
 
-/// How it is done.
+/// Method of restoring.
 #[derive(Clone, Copy)]
 pub(super) enum Way<'a> {
-    /// There is one thread.
+    /// The process has one thread.
     Alone,
-    /// Others wait meanwhile.
+    /// Other threads wait meanwhile.
     Guarded(&'a Faults),
-    /// Others go on.
+    /// Other threads keep running.
     InPlace,
 }
 
-/// A chunk of the arena that is mapped and shared here; returns the bytes that were copied. On an error it is as it was, or
-/// private and the arena's still.
+/// Restores a chunk of the arena that is mapped and shared here; returns the bytes copied. On an error it stays shared,
+/// or becomes a private mapping of the arena.
 pub(super) fn chunk(arena: &Arena, place: Place, way: Way<'_>) -> io::Result<u64> {
     let copied = match way {
         Way::Alone => alone(arena, place)?,
@@ -44,13 +44,12 @@ fn alone(arena: &Arena, place: Place) -> io::Result<u64> {
     let Place { addr, len, offset, .. } = place;
     pages::fresh_at(addr, len)?;
     read_data(arena.fd(), place).inspect_err(|_| {
-        // Memory is short: the program's bytes are in the arena still.
+        // Memory is short: the program's bytes are still in the arena.
         let _ = pages::private_at(addr, len, arena.fd(), offset);
     })
 }
 
-/// Reads what a file has of a place to where fresh memory was mapped; returns the bytes. Does nothing that a signal handler
-/// must not.
+/// Reads a file's data of a place into freshly mapped memory; returns the bytes read. Async-signal-safe.
 pub(super) fn read_data(file: BorrowedFd<'_>, place: Place) -> io::Result<u64> {
     let Place { addr, len, offset, .. } = place;
     let mut copied = 0;
@@ -69,7 +68,7 @@ fn guarded(arena: &Arena, place: Place, faults: &Faults) -> io::Result<u64> {
     make_room(arena, offset, len, &new, &from)?;
     faults.hold_shared(addr, len)?;
     let moved = pages::forget_pages(addr, len).and_then(|()| {
-        // From here on the arena gets no more pages of this chunk. Nothing is touched but this stack and the two mappings
+        // From here on the arena gets no more pages of this chunk. Only this stack and the two mappings are touched
         // until the chunk is back.
         let copied = make_room(arena, offset, len, &new, &from)?;
         for (skip, run) in data_runs(arena.fd(), offset, len) {
@@ -85,7 +84,7 @@ fn guarded(arena: &Arena, place: Place, faults: &Faults) -> io::Result<u64> {
     moved
 }
 
-/// Makes present what is to be copied, and room for it, rather than have a copy fail; returns the bytes.
+/// Makes the source pages present and allocates room for the copy, so that the copy cannot fail; returns the bytes.
 fn make_room(arena: &Arena, offset: u64, len: u64, new: &Scratch, from: &Scratch) -> io::Result<u64> {
     let mut bytes = 0;
     for (skip, run) in data_runs(arena.fd(), offset, len) {
@@ -106,17 +105,17 @@ fn in_place(arena: &Arena, place: Place) -> io::Result<u64> {
     Ok(len)
 }
 
-/// For kernels before 5.14: writes to every page what is there.
+/// Touches every page for writing without changing it, for kernels before 5.14.
 fn touch(addr: u64, len: u64) {
     use std::sync::atomic::{AtomicU8, Ordering};
     for at in (addr..addr + len).step_by(super::page_size() as usize) {
-        // SAFETY: mapped a moment ago, and an atomic change of nothing changes nothing for anybody.
+        // SAFETY: the page was mapped a moment ago, and an atomic no-op write changes no byte for any thread.
         let byte = unsafe { AtomicU8::from_ptr(std::ptr::with_exposed_provenance_mut(at as usize)) };
         byte.fetch_or(0, Ordering::Relaxed);
     }
 }
 
-/// What the restored memory is told about huge pages.
+/// Applies the program's huge page advice to the restored memory.
 pub(super) fn advise_huge(place: Place, huge: Option<bool>) {
     match huge {
         Some(true) => advise(place.addr as usize, place.len as usize, Advice::LinuxHugepage),

@@ -1,4 +1,4 @@
-//! The pages of this process on their way into the arena and out of it.
+//! Moves pages of this process into the arena and back.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -12,65 +12,67 @@ use super::survey::{self, Place, Plain};
 use super::swap::{Swap, chunk_bytes};
 use super::{Arena, Extent, fork, ledger};
 
-/// What a caller does while no thread of his own touches registered memory; not at all if they cannot be stopped soon.
+/// Runs a closure while no thread of the caller touches registered memory; does not run it if those threads cannot be
+/// stopped soon.
 pub type Still<'a> = &'a mut dyn FnMut(&mut dyn FnMut());
 
-/// This process's arena, and what it takes to fill it.
+/// This process's arena, and the state for filling it.
 #[derive(Debug)]
 pub struct Sharer {
     arena: Arena,
     careful: bool,
     map: PageMap,
-    /// What the program said about huge pages, by the arena's offsets.
+    /// The program's huge page advice, by arena offset.
     huge: Vec<(u64, u64, bool)>,
     refusal: Option<String>,
-    /// Bytes copied into the arena and out of it.
+    /// Bytes copied into and out of the arena.
     copied: u64,
-    /// Something could not be made private page by page: private mappings of the arena are not what they seem.
+    /// Some range could not be made private page by page, so a private mapping of the arena may not hold the program's
+    /// own pages.
     stuck: bool,
 }
 
 impl Sharer {
-    /// With an arena that is empty. `careful`: share nothing unless it is without any risk for the program.
+    /// Creates a sharer with an empty arena. `careful`: share nothing unless the program runs no risk at all.
     ///
     /// # Errors
-    /// See [`Arena::new`]; there is no /proc; forks would not be noticed.
+    /// See [`Arena::new`]; /proc is missing; the fork handlers cannot be installed.
     pub fn new(careful: bool) -> io::Result<Sharer> {
         Sharer::with_arena(careful, Arena::new()?)
     }
 
-    /// The same, with an arena that was made elsewhere.
+    /// Creates a sharer with an arena from elsewhere.
     ///
     /// # Errors
-    /// There is no /proc; forks would not be noticed.
+    /// /proc is missing; the fork handlers cannot be installed.
     pub fn with_arena(careful: bool, arena: Arena) -> io::Result<Sharer> {
         fork::watch()?;
         ledger::lock().add_arena(arena.fd().as_raw_fd(), arena.id())?;
         Ok(Sharer { arena, careful, map: PageMap::open(), huge: Vec::new(), refusal: None, copied: 0, stuck: false })
     }
 
-    /// The arena's file.
+    /// Returns the arena's file.
     pub fn arena(&self) -> BorrowedFd<'_> {
         self.arena.fd()
     }
 
-    /// Why something was not shared, if it is not what was said last.
+    /// Returns the reason for not sharing a range, if it differs from the last one returned.
     pub fn take_refusal(&mut self) -> Option<String> {
         self.refusal.take()
     }
 
-    /// Bytes copied into the arena and out of it since the last call.
+    /// Returns the bytes copied into and out of the arena since the last call.
     pub fn take_copied(&mut self) -> u64 {
         std::mem::take(&mut self.copied)
     }
 
-    /// Shares what can be shared of a range of whole pages; answers what is shared now, lowest address first.
-    /// `own_threads` is how many threads of the process are the caller's, other than this one; `still` has them stand
-    /// still for as long as what it is given runs.
+    /// Shares the eligible parts of a range of whole pages; returns the extents shared now, lowest address first.
+    /// `own_threads` is the number of the caller's other threads in this process; `still` stops them while its closure
+    /// runs.
     pub fn share(&mut self, addr: u64, len: u64, own_threads: usize, still: Still<'_>) -> Vec<Extent> {
         let mut done = Vec::new();
         if let Err(why) = self.try_share(addr, len, own_threads, still, &mut done) {
-            self.refusal = Some(format!("{len} bytes at {addr:#x} are not shared, or in part: {why}"));
+            self.refusal = Some(format!("{len} bytes at {addr:#x} are not shared, or only in part: {why}"));
         }
         done
     }
@@ -103,12 +105,12 @@ impl Sharer {
     fn refuse_hazards(&self, threads: bool) -> Result<(), String> {
         match hazard::pinning(threads) {
             Ok(None) => Ok(()),
-            Ok(Some(why)) => Err(format!("{why}; WEFT_SHARE=on shares all the same")),
-            Err(error) => Err(format!("what is open cannot be told: {error}")),
+            Ok(Some(why)) => Err(format!("{why}; WEFT_SHARE=on shares anyway")),
+            Err(error) => Err(format!("cannot list open descriptors: {error}")),
         }
     }
 
-    /// What keeps other threads away; nothing is needed where there is none.
+    /// Returns the guard against other threads; `None` if none is needed.
     fn guard(&self, others: usize, own_threads: usize) -> Result<Option<Faults>, String> {
         if others == 0 {
             return Ok(None);
@@ -116,13 +118,13 @@ impl Sharer {
         let ours_only = others <= own_threads;
         match Faults::new() {
             Ok(faults) if faults.complete || ours_only || !self.careful => Ok(Some(faults)),
-            Ok(_) => Err("other threads run, and system calls of theirs could fail meanwhile, because this user has \
-                          userfaultfd for his own faults only (sysctl vm.unprivileged_userfaultfd=1 gives it, or \
-                          WEFT_SHARE=on goes without)"
+            Ok(_) => Err("other threads are running, and their system calls could fail meanwhile, because \
+                          userfaultfd covers only this user's user-mode faults; set sysctl \
+                          vm.unprivileged_userfaultfd=1, or WEFT_SHARE=on to share anyway"
                 .into()),
-            // Ours stand still, and touch nothing but their stacks.
+            // The caller's own threads stand still, and touch only their stacks.
             Err(_) if ours_only && !self.careful => Ok(None),
-            Err(error) => Err(format!("there is no userfaultfd to hold other threads with: {error}")),
+            Err(error) => Err(format!("no userfaultfd to block other threads: {error}")),
         }
     }
 
@@ -157,7 +159,7 @@ impl Sharer {
         Ok(())
     }
 
-    /// Makes what was shared private again, wherever the program moved it meanwhile; peers' copies must be over.
+    /// Makes extents private again, wherever the program moved them meanwhile. Peers must have finished their copies.
     pub fn unshare(&mut self, extents: &[Extent], own_threads: usize, still: Still<'_>) {
         let others = hazard::threads().saturating_sub(1);
         let faults = if others == 0 { None } else { Faults::new().ok() };
@@ -168,7 +170,7 @@ impl Sharer {
         };
         for extent in extents {
             if let Err(error) = self.unshare_extent(extent, &mut way, still) {
-                // The memory stays what it is, whole and mapped; the arena's offsets are not used again.
+                // The memory stays as it is, whole and mapped; the arena's offsets are not used again.
                 let Extent { addr, len, .. } = extent;
                 self.stuck = true;
                 self.refusal = Some(format!("{len} bytes at {addr:#x} cannot be made private again: {error}"));
@@ -195,7 +197,8 @@ impl Sharer {
         self.arena.punch(extent.offset, extent.len)
     }
 
-    /// `way` is changed when the caller's threads cannot be stopped: nobody waits for them twice.
+    /// Restores one chunk. Changes `way` if the caller's threads cannot be stopped, so that no later chunk waits for
+    /// them.
     fn unshare_chunk<'a>(&self, part: Place, way: &mut Way<'a>, still: Still<'_>) -> io::Result<u64> {
         let restore = |way| {
             let _ledger = ledger::lock();
@@ -219,7 +222,7 @@ impl Drop for Sharer {
     }
 }
 
-/// A range in chunks that end at multiples of a chunk.
+/// Splits a range into chunks that end at multiples of the chunk size.
 fn chunks(start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
     let chunk = chunk_bytes();
     let mut at = start;

@@ -1,8 +1,8 @@
-//! Signals wait while pages change places: a handler that touched them would wait for the very thread that it runs on.
+//! Blocks signals while pages move: a handler that touched them would wait for the very thread that it runs on.
 
 use std::mem::MaybeUninit;
 
-/// While this lives, no signal from elsewhere is delivered to this thread.
+/// Blocks delivery of external signals to this thread while it lives.
 #[derive(Debug)]
 pub(super) struct Blocked(Option<libc::sigset_t>);
 
@@ -10,7 +10,7 @@ impl Blocked {
     pub(super) fn new() -> Blocked {
         let mut all = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
-        // SAFETY: both sets are valid for writing; sigfillset makes `all` a set before it is read, pthread_sigmask
+        // SAFETY: both sets are valid for writing; sigfillset initialises `all` before it is read, pthread_sigmask
         // `before` if it succeeds.
         unsafe {
             libc::sigfillset(all.as_mut_ptr());
@@ -23,7 +23,7 @@ impl Blocked {
 impl Drop for Blocked {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // SAFETY: the set that the thread had before.
+            // SAFETY: the thread's previous signal set.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
         }
     }

@@ -1,15 +1,16 @@
-//! What is mapped where: which memory may be shared, and where what was shared is now.
+//! A survey of mappings: the memory that may be shared, and the current places of shared memory.
 //!
-//! Only plain memory is shared: private, anonymous, readable and writable, and without any property that another mapping
-//! in its place would lose (locked, left out of children or of core dumps, merged by KSM, watched by a userfaultfd of the
-//! program's own, of huge pages, a stack that grows). `smaps` is the one place where the kernel tells those.
+//! Only plain memory is shared: private, anonymous, readable and writable, and without any property that another
+//! mapping in its place would lose (locked, excluded from children or core dumps, merged by KSM, watched by the
+//! program's own userfaultfd, huge pages of hugetlbfs, a stack that grows). `smaps` is the kernel's only report of
+//! those properties.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
 use crate::mapping::Mapping;
 
-/// Properties that a mapping may have and still be shared; the rest is left alone.
+/// Flags that a shareable mapping may have; a mapping with any other flag is left alone.
 const PLAIN_FLAGS: [&str; 10] = ["rd", "wr", "mr", "mw", "me", "ac", "sd", "nr", HUGE, NOT_HUGE];
 const HUGE: &str = "hg";
 const NOT_HUGE: &str = "nh";
@@ -19,32 +20,32 @@ const NOT_HUGE: &str = "nh";
 pub(super) struct Plain {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The program asked for huge pages (or against them).
+    /// Whether the program asked for huge pages or against them; `None` if neither.
     pub(super) huge: Option<bool>,
 }
 
-/// A file by the numbers that the kernel's tables have.
+/// A file, identified by the numbers of the kernel's tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FileId {
     pub(super) device: u64,
     pub(super) inode: u64,
 }
 
-/// What of a range of pages may be shared, lowest address first. A private mapping of `arena` is what some ways of
-/// restoring leave behind: every page of it is the program's own.
+/// Returns the shareable parts of a range of pages, lowest address first. A private mapping of `arena` is a leftover of
+/// some ways of restoring: every page of it is the program's own.
 pub(super) fn plain(start: u64, end: u64, arena: Option<FileId>) -> io::Result<Vec<Plain>> {
     let table = BufReader::with_capacity(64 << 10, File::open("/proc/self/smaps")?);
     plain_in(table, start, end, arena, stack_pointer())
 }
 
-/// Memory that this process has present, which is what a look at `smaps` takes its time for; 0 if that cannot be told.
+/// Returns the resident memory of this process, which determines the time to read `smaps`; 0 if it cannot be read.
 pub fn resident_bytes() -> u64 {
     let table = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = table.split_ascii_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or(0).saturating_mul(super::page_size())
 }
 
-/// An address on the stack of the calling thread.
+/// Returns an address on the stack of the calling thread.
 fn stack_pointer() -> u64 {
     let here = 0u8;
     std::hint::black_box(&raw const here).addr() as u64
@@ -82,7 +83,7 @@ fn plain_in(
     }
 }
 
-/// Whether there are only flags that do not matter; answers what they say about huge pages.
+/// Returns the huge page advice in a mapping's flags if all flags are harmless, else `None`.
 fn if_plain(flags: &str) -> Option<Option<bool>> {
     let mut huge = None;
     for flag in flags.split_ascii_whitespace() {
@@ -99,7 +100,7 @@ fn if_plain(flags: &str) -> Option<Option<bool>> {
 }
 
 impl Mapping<'_> {
-    /// Private memory without a file, of a kind that programs allocate.
+    /// Whether this is private memory without a file, of a kind that programs allocate.
     fn is_anonymous(&self) -> bool {
         let usual = self.name.is_empty() || self.name == "[heap]" || self.name.starts_with("[anon:");
         self.rights == "rw-p" && self.inode == 0 && self.device == (0, 0) && usual
@@ -111,18 +112,18 @@ impl Mapping<'_> {
     }
 }
 
-/// Where a piece of a file is mapped and shared.
+/// A place where a piece of a file is mapped and shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     pub(super) addr: u64,
     pub(super) len: u64,
     pub(super) offset: u64,
-    /// PROT_READ and the like.
+    /// PROT_READ and so on.
     pub(super) rights: libc::c_int,
 }
 
 impl Place {
-    /// The part of it that shows a range of the file.
+    /// Returns the part that shows a range of the file.
     pub(super) fn within(&self, offset: u64, len: u64) -> Option<Place> {
         let start = self.offset.max(offset);
         let end = (self.offset + self.len).min(offset + len);
@@ -131,7 +132,7 @@ impl Place {
     }
 }
 
-/// Where a file is mapped and shared, by a table as /proc/self/maps.
+/// Returns the shared mappings of a file in a table like /proc/self/maps.
 pub(super) fn places(table: &str, file: FileId) -> Vec<Place> {
     let mappings = table.lines().filter_map(Mapping::parse);
     let ours = mappings.filter(|m| m.is_of(file) && m.rights.ends_with('s'));

@@ -1,8 +1,8 @@
-//! Private pages become pages of the arena, in place, under a running program.
+//! Replaces private pages with pages of the arena, in place, under a running program.
 //!
-//! A chunk at a time: room is made in the arena first, so that no memory can be wanting later; then the chunk's pages are
-//! taken away, and whoever touches it sleeps; they are copied; the arena's pages are put in their place. Alone in the
-//! process, a thread need not take them away: nobody else touches them.
+//! It works a chunk at a time. First it makes room in the arena, so that memory cannot run out later; then it moves the
+//! chunk's pages away, and threads that touch it sleep; it copies the pages; it puts the arena's pages in their place.
+//! A single-threaded process need not move them away, as no other thread touches them.
 
 use std::io;
 
@@ -14,25 +14,26 @@ use super::survey::Plain;
 use super::{Arena, advise, page_size};
 use crate::share::arena::HUGE_BYTES;
 
-/// What chunks are copied with.
+/// The state for copying chunks.
 pub(super) struct Swap<'a> {
     pub(super) arena: &'a Arena,
-    /// Absent when there is one thread.
+    /// `None` if the process has one thread.
     pub(super) faults: Option<&'a Faults>,
     pub(super) map: &'a PageMap,
 }
 
-/// Bytes that are done at once: as long as somebody may have to wait for it, and a huge page.
+/// Bytes of a chunk: other threads may have to wait for one, and a huge page must fit.
 pub(super) fn chunk_bytes() -> u64 {
     HUGE_BYTES.min(LOOK_PAGES as u64 * page_size())
 }
 
 impl Swap<'_> {
-    /// A chunk of plain memory to the arena's `offset`; returns the bytes that were copied. On an error it is as it was.
+    /// Moves a chunk of plain memory to the arena's `offset`; returns the bytes copied. On an error the chunk is
+    /// unchanged.
     pub(super) fn chunk(&self, plain: Plain, offset: u64) -> io::Result<u64> {
         let (addr, len) = (plain.start, plain.end - plain.start);
         let new = Scratch::of_file(self.arena.fd(), offset, len, HUGE_BYTES)?;
-        // Not in children, which get copies (see `fork`): neither in those that fork without telling us.
+        // Children do not inherit it and get copies (see `fork`), even if they fork without our handlers.
         advise(new.addr as usize, len as usize, Advice::LinuxDontFork);
         let there = self.map.runs(addr, len);
         if there.all() && plain.huge != Some(false) {
@@ -57,8 +58,8 @@ impl Swap<'_> {
 
     fn guarded(&self, faults: &Faults, addr: u64, len: u64, new: Scratch, offset: u64) -> io::Result<u64> {
         faults.hold(addr, len)?;
-        // From here until somebody's pages are back nothing is touched but this stack and the two mappings: the rest may
-        // lie in the chunk.
+        // Until the program's pages are back, only this stack and the two mappings are touched: other memory may lie in
+        // the chunk.
         let old = match pages::take(addr, len) {
             Ok(old) => old,
             Err(error) => {
@@ -68,7 +69,7 @@ impl Swap<'_> {
         };
         let (mut result, mut copied) = (Ok(()), 0);
         for (skip, run) in self.map.runs(old.addr, len) {
-            // Pages that came only now need room too.
+            // Pages that appeared only now need room too.
             result = self.make_room(new.addr + skip, run, offset + skip);
             if result.is_err() {
                 break;
@@ -94,7 +95,7 @@ impl Swap<'_> {
         result.map(|()| copied)
     }
 
-    /// Memory for a run of the arena, mapped at `addr`: an error when there is none, and never a signal.
+    /// Allocates memory for a run of the arena, mapped at `addr`; a shortage is an error and never a signal.
     fn make_room(&self, addr: u64, len: u64, offset: u64) -> io::Result<()> {
         pages::populate(addr, len).or_else(|error| match error.raw_os_error() {
             // Kernels before 5.14.
@@ -104,12 +105,12 @@ impl Swap<'_> {
     }
 }
 
-/// Puts the pages back where they were.
+/// Moves the pages back to their old place.
 fn give_back(old: Scratch, addr: u64) -> Option<Scratch> {
     match old.move_to(addr) {
         Ok(()) => None,
-        // There was room for these very mappings a moment ago, and one less is needed now. To go on without the
-        // program's memory is the one thing that must not be done.
+        // There was room for these very mappings a moment ago, and one less is needed now. Continuing without the
+        // program's memory is the one forbidden outcome.
         Err(_) => std::process::abort(),
     }
 }

@@ -1,5 +1,5 @@
-//! Memory that goes into the arena and comes back, alone and among other threads, through forks and whatever else a
-//! program does with its addresses.
+//! Tests of memory that moves into the arena and back: alone and beside other threads, through forks and through the
+//! program's own changes to its mappings.
 
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -11,7 +11,7 @@ use super::*;
 
 mod sparse;
 
-/// Tests here fork, and count on descriptors: one at a time.
+/// Serialises the tests: they fork, and count descriptors.
 fn one_at_a_time() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -34,7 +34,7 @@ impl Memory {
         Memory { addr: addr.expose_provenance() as u64, len }
     }
 
-    /// Filled with something that tells every word from every other.
+    /// Creates memory in which every word has a distinct value.
     fn filled(pages: u64) -> Memory {
         let memory = Memory::new(pages);
         for k in 0..memory.len / 8 {
@@ -45,7 +45,7 @@ impl Memory {
 
     fn word(&self, k: u64) -> &'static AtomicU64 {
         assert!(k < self.len / 8);
-        // SAFETY: mapped, aligned, and never unmapped but by the tests that say so.
+        // SAFETY: mapped and aligned; only tests that say so unmap it.
         unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut((self.addr + 8 * k) as usize)) }
     }
 
@@ -57,7 +57,7 @@ impl Memory {
         (0..self.words()).all(|k| self.word(k).load(Ordering::Relaxed) == pattern(k))
     }
 
-    /// What the kernel tells of the mappings that hold some of the `len` bytes from its first on.
+    /// Returns the lines of /proc/self/maps that overlap the first `len` bytes.
     fn mappings(&self, len: u64) -> Vec<String> {
         let table = std::fs::read_to_string("/proc/self/maps").unwrap();
         let lines = table.lines().filter(|line| {
@@ -68,7 +68,7 @@ impl Memory {
         lines.map(str::to_owned).collect()
     }
 
-    /// What the kernel tells of the mapping that holds its first address, by column.
+    /// Returns a column of the /proc/self/maps line of the first address.
     fn told(&self, column: usize) -> String {
         let lines = self.mappings(1);
         lines.first().and_then(|line| line.split_ascii_whitespace().nth(column)).unwrap_or_default().to_owned()
@@ -100,7 +100,7 @@ fn file(sharer: &Sharer) -> std::fs::File {
     sharer.arena().try_clone_to_owned().unwrap().into()
 }
 
-/// Ends what other threads do, also when the test fails.
+/// Stops the other threads on drop, also when the test fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -109,18 +109,18 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Whether threads can be held at all here; a container's filter may forbid it.
+/// Whether threads can be blocked at all here; a container's seccomp filter may forbid it.
 fn can_hold() -> bool {
     Faults::new().is_ok()
 }
 
-/// Whether pages come back without a trace: alone, or if threads can be held wherever they are.
+/// Whether pages can be restored without a trace: in a single thread, or if threads can be blocked anywhere.
 fn can_restore() -> bool {
     hazard::threads() == 1 || Faults::new().is_ok_and(|faults| faults.complete && faults.minor)
 }
 
-/// Runs something in a child of one thread; its verdict. Where that panics, it is no: the child must not go on as another
-/// run of this test, beside locks that its parent's threads held and nobody lets go.
+/// Runs a closure in a child of one thread and returns its verdict. A panic counts as false: the child must not
+/// continue as another run of this test, with locks that its parent's threads held and that stay locked.
 fn in_child(verdict: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child has one thread, runs the closure and leaves without unwinding or handlers.
     unsafe {
@@ -129,7 +129,7 @@ fn in_child(verdict: impl FnOnce() -> bool) -> bool {
             0 => {
                 let good = std::panic::catch_unwind(std::panic::AssertUnwindSafe(verdict));
                 if let Err(why) = &good {
-                    // What is printed here is kept for a report that the child does not live to see.
+                    // The test harness captures output for a report, which the child does not live to print.
                     let why = why.downcast_ref::<String>().map(String::as_str).or(why.downcast_ref::<&str>().copied());
                     let why = format!("in a child: {}\n", why.unwrap_or("a panic"));
                     libc::write(2, why.as_ptr().cast(), why.len());
@@ -151,7 +151,7 @@ fn a_panic_of_a_child_ends_it() {
     assert!(!in_child(|| panic!("on purpose")));
 }
 
-/// There and back, with a peer that reads and writes in between.
+/// Shares and restores, with a peer that reads and writes in between.
 fn round_trip(careful: bool) -> bool {
     let pages = 3 * 512 + 7;
     let memory = Memory::filled(pages);
@@ -178,10 +178,10 @@ fn round_trip(careful: bool) -> bool {
     unshare(&mut sharer, &extents);
     // SAFETY: as above.
     let blind = (0..memory.words()).all(|k| unsafe { at.add(k as usize).read_volatile() } == 0);
-    // SAFETY: as above: what a peer writes too late goes nowhere.
+    // SAFETY: as above. A peer's late write has no effect on the memory.
     unsafe { at.write_volatile(99) };
     let private = memory.rights() == "rw-p" && memory.holds_pattern();
-    // Not even a private mapping of the arena is left, where that can be had.
+    // No private mapping of the arena remains either, where that is possible.
     let anonymous = !can_restore() || memory.file().is_empty();
     let good = whole && kept && seen && both && blind && private && anonymous;
     if !good {
@@ -214,11 +214,11 @@ fn memory_is_what_it_was_afterwards() {
         let mut sharer = Sharer::new(true).unwrap();
         let extents = share(&mut sharer, memory.addr, memory.len);
         unshare(&mut sharer, &extents);
-        // Allocators rely on it: advice that memory is not needed makes it zero.
+        // Allocators rely on MADV_DONTNEED zeroing the memory.
         // SAFETY: the test's own memory.
         assert_eq!(unsafe { libc::madvise(memory.addr as *mut _, memory.len as usize, libc::MADV_DONTNEED) }, 0);
         let zero = (0..memory.words()).all(|k| memory.word(k).load(Ordering::Relaxed) == 0);
-        // And children get copies as ever.
+        // And children get copies as before.
         memory.word(0).store(5, Ordering::Relaxed);
         zero && in_child(|| {
             memory.word(0).store(6, Ordering::Relaxed);
@@ -245,7 +245,7 @@ fn no_write_of_another_thread_is_lost() {
             .map(|n| {
                 let (memory, stop) = (&memory, &stop);
                 scope.spawn(move || {
-                    // Each counts in words of its own, in every page.
+                    // Each thread counts in its own words, in every page.
                     let mut laps = 0u64;
                     while !stop.load(Ordering::Relaxed) {
                         laps += 1;
@@ -298,7 +298,7 @@ fn the_way_without_holding_threads_back_loses_no_write_either() {
         for _ in 0..40 {
             let extents = share(&mut sharer, memory.addr, memory.len);
             assert_eq!(extents.len(), 1, "{:?}", sharer.take_refusal());
-            // Nobody can be stopped.
+            // No thread can be stopped.
             sharer.unshare(&extents, 0, &mut |_| {});
             assert_eq!(sharer.take_refusal(), None);
             assert_eq!(memory.rights(), "rw-p");
@@ -354,10 +354,10 @@ fn a_child_has_its_own_copy() {
         let child = in_child(|| {
             let same = memory.holds_pattern() && memory.rights() == "rw-p";
             (0..memory.words()).for_each(|k| memory.word(k).store(3, Ordering::Relaxed));
-            // The parent's arena is not the child's.
-            // SAFETY: asks about a number.
+            // The parent's arena is closed in the child.
+            // SAFETY: F_GETFD only queries a descriptor number.
             let closed = unsafe { libc::fcntl(arena, libc::F_GETFD) } == -1;
-            // And the child may share on its own account.
+            // And the child may share on its own.
             let mut own = Sharer::new(true).unwrap();
             let extents = share(&mut own, memory.addr, memory.len);
             let shared = extents.len() == 1 && memory.rights() == "rw-s";
@@ -380,7 +380,7 @@ fn what_the_parent_writes_after_the_fork_is_not_the_childs() {
             assert_eq!(share(&mut sharer, memory.addr, memory.len).len(), 1);
             let at = std::ptr::with_exposed_provenance_mut(memory.addr as usize);
             if not_told {
-                // A program that asks for the opposite of what was set for it.
+                // A program that reverses the fork advice set for it.
                 // SAFETY: the test's own memory.
                 assert_eq!(unsafe { libc::madvise(at, memory.len as usize, libc::MADV_DOFORK) }, 0);
             }
@@ -413,7 +413,7 @@ fn what_the_program_did_with_its_addresses_is_respected() {
         let elsewhere = Memory::new(2);
         // SAFETY: the test's own memory, in every call.
         unsafe {
-            // A page is gone, another has something else in its place, two were moved, one cannot be written any more.
+            // One page is unmapped, another is replaced, two are moved, one becomes read-only.
             assert_eq!(libc::munmap(at(1), page as usize), 0);
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
             let new = libc::mmap(at(3), page as usize, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
@@ -425,7 +425,7 @@ fn what_the_program_did_with_its_addresses_is_respected() {
         }
         memory.word(3 * 512).store(42, Ordering::Relaxed);
         unshare(&mut sharer, &extents);
-        // Other tests may have left mappings of theirs.
+        // Other tests may have left their own mappings.
         let mappings = [memory.mappings(memory.len), elsewhere.mappings(elsewhere.len)].concat();
         assert!(!mappings.iter().any(|line| line.contains("memfd:weft")), "{mappings:#?}");
         let missing = |k: u64| crate::mapping::check(memory.addr + k * page, page, false).is_err();
@@ -444,7 +444,7 @@ fn only_plain_memory_is_shared_and_only_what_there_is_takes_memory() {
     assert!(in_child(|| {
         let page = page_size();
         let memory = Memory::new(64);
-        // Pages 10 to 19 alone exist; 30 and 31 are not for children, 40 cannot be written.
+        // Only pages 10 to 19 exist; 30 and 31 are excluded from children, 40 is read-only.
         (10..20).for_each(|k| memory.word(k * 512).store(k, Ordering::Relaxed));
         let at = |k: u64| std::ptr::with_exposed_provenance_mut::<libc::c_void>((memory.addr + k * page) as usize);
         // SAFETY: the test's own memory.
@@ -461,7 +461,7 @@ fn only_plain_memory_is_shared_and_only_what_there_is_takes_memory() {
         assert!((10..20).all(|k| memory.word(k * 512).load(Ordering::Relaxed) == k));
         assert_eq!(memory.word(25 * 512).load(Ordering::Relaxed), 0);
         unshare(&mut sharer, &extents);
-        // The page that was read has memory, too.
+        // The page that was read has memory too.
         assert_eq!(sharer.take_copied(), 11 * page);
         (10..20).all(|k| memory.word(k * 512).load(Ordering::Relaxed) == k)
     }));
@@ -474,7 +474,7 @@ fn careful_sharing_refuses_what_may_be_pinned() {
         let memory = Memory::filled(4);
         let mut sharer = Sharer::new(true).unwrap();
         let mut context = 0u64;
-        // SAFETY: asks for an aio context into a place of ours.
+        // SAFETY: `context` has room for the aio context.
         let rc = unsafe { libc::syscall(libc::SYS_io_setup, 8, &raw mut context) };
         if rc != 0 {
             return true;

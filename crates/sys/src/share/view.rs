@@ -1,8 +1,8 @@
-//! Somebody else's arena, mapped here so that his shared pages can be read and written by plain copies.
+//! Another process's arena, mapped here so that plain copies can read and write its shared pages.
 //!
-//! The file comes from another process, so it is checked first: it must be ordinary memory that can never get shorter,
-//! or a copy could end in SIGBUS. A hole in it reads as zeros. It is mapped in windows, when they are first needed, and
-//! the window that was used least recently goes when there are too many.
+//! The file comes from another process, so it is checked first: it must be ordinary memory that can never shrink, or a
+//! copy could end in SIGBUS. A hole in it reads as zeros. It is mapped in windows on first use, and the least recently
+//! used window is unmapped when there are too many.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,23 +10,23 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat, fstatfs};
 use rustix::mm::{Advice, MapFlags, ProtFlags, mmap, munmap};
 
-/// What is mapped at once, if the file is as long: the fewer windows the better, and address space costs nothing.
+/// Window size, if the file is as long: the fewer windows the better, and address space costs nothing.
 const WINDOW_BYTES: u64 = 1 << 30;
 /// Windows start at multiples of this, so that huge pages fit.
 const WINDOW_ALIGN: u64 = 2 << 20;
 /// Windows kept for each file.
 const WINDOWS_MAX: usize = 32;
-/// The longest range that is ever mapped: what a work request can name, and a little.
+/// The longest range that is ever mapped: the maximum of a work request, and a little more.
 const RANGE_BYTES_MAX: u64 = 4 << 30;
-/// What statfs calls memory files with pages of the usual size.
+/// The statfs(2) magic of memory files with pages of the usual size.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
-/// Somebody's arena as seen from here.
+/// Another process's arena as seen from here.
 #[derive(Debug)]
 pub struct View {
     file: OwnedFd,
     size: u64,
-    /// Most recently used last.
+    /// Windows, most recently used last.
     windows: Vec<Window>,
 }
 
@@ -38,10 +38,10 @@ struct Window {
 }
 
 impl View {
-    /// Checks the file and keeps it; nothing is mapped yet.
+    /// Checks the file and keeps it; maps nothing yet.
     ///
     /// # Errors
-    /// `InvalidInput`: it is no memory file, or could be made shorter under our hands, or cannot be written.
+    /// `InvalidInput`: it is not a memory file, could still shrink, or is not writable.
     pub fn new(file: OwnedFd) -> io::Result<View> {
         let no = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         if fstatfs(&file)?.f_type as i64 != TMPFS_MAGIC {
@@ -58,8 +58,8 @@ impl View {
         Ok(View { file, size, windows: Vec::new() })
     }
 
-    /// Where a range of the file is mapped here, readable and writable; `None` if it does not lie in the file or cannot be
-    /// mapped. Good until the next call: that may unmap what this one returned.
+    /// Returns the address at which a range of the file is mapped, readable and writable; `None` if the range is
+    /// outside the file or cannot be mapped. The address is valid until the next call, which may unmap it.
     #[inline]
     pub fn slice(&mut self, offset: u64, len: u64) -> Option<*mut u8> {
         match self.windows.last() {
@@ -91,8 +91,8 @@ impl View {
         let first = offset - offset % WINDOW_ALIGN;
         let last = end.checked_next_multiple_of(WINDOW_ALIGN)?.max(first.checked_add(WINDOW_BYTES)?).min(self.size);
         let len = usize::try_from(last - first).ok()?;
-        // SAFETY: a new mapping at an address of the kernel's choice. The file cannot get shorter (checked), so that the
-        // whole window can be touched. Other processes change it at any time: it is only reached by raw copies.
+        // SAFETY: a new mapping at an address of the kernel's choice. The file cannot shrink (checked), so the whole
+        // window is accessible. Other processes change it at any time: only raw copies access it.
         let mapped = unsafe {
             mmap(
                 std::ptr::null_mut(),
@@ -104,7 +104,7 @@ impl View {
             )
         };
         let addr = mapped.ok()?.expose_provenance();
-        // A child must not keep what the owner believes to be shared with us alone.
+        // A child must not keep memory that its owner believes to be shared with this process alone.
         super::advise(addr, len, Advice::LinuxDontFork);
         super::ledger::lock().add_window(addr as u64, len as u64);
         Some(Window { offset: first, len: last - first, addr })
@@ -117,7 +117,7 @@ impl Window {
         offset.checked_sub(self.offset).is_some_and(|skip| skip <= self.len && len <= self.len - skip)
     }
 
-    /// `offset` lies in the window.
+    /// Returns the address of `offset`, which lies in the window.
     #[inline]
     fn at(&self, offset: u64) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.addr + (offset - self.offset) as usize)
@@ -127,7 +127,8 @@ impl Window {
 impl Drop for Window {
     fn drop(&mut self) {
         super::ledger::lock().remove_window(self.addr as u64);
-        // SAFETY: our own mapping; a pointer into it is good until the next `slice` at most, which is over.
+        // SAFETY: our own mapping; a pointer into it is valid until the next `slice` at most, and that borrow has
+        // ended.
         let _ = unsafe { munmap(std::ptr::with_exposed_provenance_mut(self.addr), self.len as usize) };
     }
 }
@@ -154,7 +155,7 @@ mod tests {
         let mut view = View::new(file.try_clone().unwrap().into()).unwrap();
         let at = view.slice(far, 5).unwrap();
         let mut seen = [0; 5];
-        // SAFETY: `at` names five bytes until the next call of `slice`.
+        // SAFETY: `at` points to five bytes, valid until the next call of `slice`.
         unsafe {
             std::ptr::copy_nonoverlapping(at, seen.as_mut_ptr(), 5);
             std::ptr::copy_nonoverlapping(b"peer!".as_ptr(), at, 5);

@@ -1,5 +1,5 @@
-//! The system calls themselves. The C library's wrappers are cancellation points: a thread of the program that is
-//! cancelled while it polls would end in the middle of our work, with our locks held. `syscall` is none.
+//! The raw system calls. The C library's wrappers are cancellation points: a program's thread cancelled while it polls
+//! would end in the middle of our work, with our locks held. `syscall` is not a cancellation point.
 
 use libc::{
     SYS_recvfrom, SYS_recvmmsg, SYS_recvmsg, SYS_sendmmsg, SYS_sendmsg, SYS_sendto, c_int, c_long, iovec, mmsghdr,
@@ -9,52 +9,51 @@ use libc::{
 /// recvmsg(2).
 ///
 /// # Safety
-/// As of the system call: what the header names is valid for writing.
+/// As for the system call: the memory that the header names is valid for writing.
 #[inline]
 pub(super) unsafe fn recvmsg(fd: c_int, header: *mut msghdr, flags: c_int) -> c_long {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds the contract.
     unsafe { syscall(SYS_recvmsg, fd, header, flags) }
 }
 
 /// recvmmsg(2) without a time limit.
 ///
 /// # Safety
-/// As of the system call: there are `count` headers, and what they name is valid for writing.
+/// As for the system call: there are `count` headers, and the memory that they name is valid for writing.
 #[inline]
 pub(super) unsafe fn recvmmsg(fd: c_int, headers: *mut mmsghdr, count: u32, flags: c_int) -> c_long {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds the contract.
     unsafe { syscall(SYS_recvmmsg, fd, headers, count, flags, std::ptr::null_mut::<libc::timespec>()) }
 }
 
 /// recv(2).
 ///
 /// # Safety
-/// As of the system call: the `len` bytes at `room` are valid for writing.
+/// As for the system call: the `len` bytes at `room` are valid for writing.
 #[inline]
 pub(super) unsafe fn recv(fd: c_int, room: *mut u8, len: usize, flags: c_int) -> c_long {
     let (no_name, no_len) = (std::ptr::null_mut::<libc::sockaddr>(), std::ptr::null_mut::<libc::socklen_t>());
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds the contract; there is no name to write.
     unsafe { syscall(SYS_recvfrom, fd, room, len, flags, no_name, no_len) }
 }
 
 /// sendmsg(2).
 ///
 /// # Safety
-/// As of the system call: the name and control block that the header names are valid. (The pieces are the kernel's to
-/// check.)
+/// As for the system call: the name and control block that the header names are valid. (The kernel checks the pieces.)
 #[inline]
 pub(super) unsafe fn sendmsg(fd: c_int, header: *const msghdr, flags: c_int) -> c_long {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds the contract.
     unsafe { syscall(SYS_sendmsg, fd, header, flags) }
 }
 
 /// send(2).
 ///
 /// # Safety
-/// None is needed: the piece is the kernel's to check.
+/// No requirement: the kernel checks the piece.
 #[inline]
 pub(super) unsafe fn send(fd: c_int, piece: &iovec, flags: c_int) -> c_long {
-    // SAFETY: no pointers but the piece's, which the kernel checks, and an address that is not there.
+    // SAFETY: the kernel checks the piece's pointer, and the address is null.
     unsafe { syscall(SYS_sendto, fd, piece.iov_base, piece.iov_len, flags, std::ptr::null::<libc::sockaddr>(), 0) }
 }
 
@@ -64,6 +63,6 @@ pub(super) unsafe fn send(fd: c_int, piece: &iovec, flags: c_int) -> c_long {
 /// There are `count` headers, each as for [`sendmsg`], and they may be written to.
 #[inline]
 pub(super) unsafe fn sendmmsg(fd: c_int, headers: *mut mmsghdr, count: u32, flags: c_int) -> c_long {
-    // SAFETY: the caller's.
+    // SAFETY: the caller upholds the contract.
     unsafe { syscall(SYS_sendmmsg, fd, headers, count, flags) }
 }

@@ -1,4 +1,4 @@
-//! Messages on their way in, with the C structures of recvmmsg.
+//! Received messages, with the C structures of recvmmsg.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,13 +11,13 @@ const UDP_GRO: i32 = 104;
 const CONTROL_WORDS: usize = 24;
 /// Room for a `sockaddr_in6`, in words.
 const NAME_WORDS: usize = 4;
-/// The longest message that [`Inbox::peek`] shows.
+/// The longest message that [`Inbox::peek`] returns.
 pub const PEEK_BYTES_MAX: usize = 128;
 
-/// What came in one receive: a datagram, or several of one sender that the kernel merged.
+/// A received datagram, or several of one sender that the kernel merged.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'a> {
-    /// The bytes, of all segments.
+    /// The bytes of all segments.
     pub bytes: &'a [u8],
     /// Length of each segment but the last, which may be shorter.
     pub segment: usize,
@@ -25,9 +25,9 @@ pub struct Received<'a> {
     pub src: IpAddr,
     /// Source port.
     pub sport: u16,
-    /// Destination address as the packet had it.
+    /// Destination address in the packet.
     pub dst: IpAddr,
-    /// Interface it came in by, 0 if unknown.
+    /// Incoming interface, 0 if unknown.
     pub ifindex: u32,
     /// IPv4 TOS or IPv6 traffic class.
     pub traffic_class: u8,
@@ -35,7 +35,7 @@ pub struct Received<'a> {
     pub hop_limit: u8,
 }
 
-/// Buffers to receive into, used again and again. Pages are touched only when data comes that long.
+/// Reusable receive buffers. Only data of that length touches their pages.
 pub struct Inbox {
     data: Box<[u8]>,
     names: Box<[[u64; NAME_WORDS]]>,
@@ -44,7 +44,7 @@ pub struct Inbox {
     headers: Box<[libc::mmsghdr]>,
 }
 
-// SAFETY: the raw pointers inside point at the other fields' own boxes, and only the kernel follows them.
+// SAFETY: the raw pointers point into boxes of the other fields, and only the kernel follows them.
 unsafe impl Send for Inbox {}
 
 impl std::fmt::Debug for Inbox {
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Inbox {
 }
 
 impl Inbox {
-    /// With this many buffers of [`RECEIVE_BYTES_MAX`] bytes.
+    /// Creates this many buffers of [`RECEIVE_BYTES_MAX`] bytes.
     pub fn new(buffers: usize) -> Inbox {
         let mut data = vec![0u8; buffers * RECEIVE_BYTES_MAX].into_boxed_slice();
         let mut names = vec![[0u64; NAME_WORDS]; buffers].into_boxed_slice();
@@ -77,12 +77,12 @@ impl Inbox {
         Inbox { data, names, controls, pieces, headers }
     }
 
-    /// Buffers.
+    /// Returns the number of buffers.
     pub fn buffers(&self) -> usize {
         self.headers.len()
     }
 
-    /// Receives what waits, at most `limit` messages, never sleeping; answers how many came, 0 for none.
+    /// Receives at most `limit` waiting messages without sleeping; returns their number, 0 if there are none.
     #[inline]
     pub fn receive(&mut self, fd: impl AsFd, limit: usize) -> io::Result<usize> {
         let limit = limit.clamp(1, self.headers.len());
@@ -93,7 +93,7 @@ impl Inbox {
         self.fill(fd.as_fd().as_raw_fd(), limit)
     }
 
-    /// Receives from a socket that takes one flow; nobody needs to be told the addresses.
+    /// Receives from a socket that takes one flow, whose addresses are known.
     #[inline]
     pub fn receive_flow(&mut self, fd: impl AsFd, limit: usize) -> io::Result<usize> {
         let limit = limit.clamp(1, self.headers.len());
@@ -104,9 +104,9 @@ impl Inbox {
         self.fill(fd.as_fd().as_raw_fd(), limit)
     }
 
-    /// Looks at the first message that waits at a socket that takes one flow, and leaves it there: the shortest call, which
-    /// does not tell where the segments of a merged message end. Answers its length, `None` if none waits; one of up to
-    /// [`PEEK_BYTES_MAX`] is then in the first buffer.
+    /// Peeks at the first waiting message of a socket that takes one flow, by the cheapest call, which does not report
+    /// the segment boundaries of a merged message. Returns its length, or `None` if none waits; a message of up to
+    /// [`PEEK_BYTES_MAX`] bytes is then in the first buffer.
     #[inline]
     pub fn peek(&mut self, fd: impl AsFd) -> io::Result<Option<usize>> {
         const FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_PEEK | libc::MSG_TRUNC;
@@ -126,7 +126,8 @@ impl Inbox {
         Ok(Some(n as usize))
     }
 
-    /// Takes away what was looked at. What the kernel tells of other things comes before, and is not what is meant.
+    /// Removes the message that [`Inbox::peek`] returned. A pending socket error comes first, and does not count as the
+    /// message.
     #[inline]
     pub fn take_peeked(&mut self, fd: impl AsFd) {
         const ERRORS_MAX: usize = 16;
@@ -145,8 +146,8 @@ impl Inbox {
             header.msg_hdr.msg_controllen = (CONTROL_WORDS * 8) as _;
         }
         loop {
-            // SAFETY: each header points at a name, a control block and a piece with room as long as it says, all owned
-            // by `self` in boxes that never move; nobody else has them while `self` is borrowed mutably.
+            // SAFETY: each header points to a name, a control block and a piece of the stated lengths, all owned by
+            // `self` in boxes that never move; `self` is borrowed mutably, so no other code accesses them.
             let n = unsafe {
                 if limit == 1 {
                     let n = calls::recvmsg(fd, &raw mut self.headers[0].msg_hdr, libc::MSG_DONTWAIT);
@@ -172,7 +173,7 @@ impl Inbox {
         }
     }
 
-    /// What the last receive put into buffer `index`; `None` if it is no IP datagram or was cut off.
+    /// Returns the last received message in buffer `index`; `None` if it is not an IP datagram or was truncated.
     pub fn message(&self, index: usize) -> Option<Received<'_>> {
         let header = self.headers.get(index)?;
         let (src, sport) = address(self.names.get(index)?, header.msg_hdr.msg_namelen as usize)?;
@@ -180,13 +181,13 @@ impl Inbox {
         known.then_some(received)
     }
 
-    /// What [`Inbox::receive_flow`] put into buffer `index`; `None` if it was cut off.
+    /// Returns the message that [`Inbox::receive_flow`] put into buffer `index`; `None` if it was truncated.
     #[inline]
     pub fn message_of(&self, index: usize, flow: &Incoming) -> Option<Received<'_>> {
         Some(self.described(index, flow)?.0)
     }
 
-    /// What is in a buffer, and whether control messages told the destination.
+    /// Returns the message in a buffer, and whether control messages reported its destination.
     #[inline]
     fn described(&self, index: usize, flow: &Incoming) -> Option<(Received<'_>, bool)> {
         let header = self.headers.get(index)?;
@@ -205,7 +206,7 @@ impl Inbox {
         Some((received, known))
     }
 
-    /// Pieces, for the compiler to see that they are kept alive.
+    /// Returns the length of all pieces, a use that shows the compiler that they stay alive.
     #[doc(hidden)]
     pub fn capacity_bytes(&self) -> usize {
         self.pieces.iter().map(|p| p.iov_len).sum()
@@ -240,7 +241,7 @@ impl ControlMessage<'_> {
         Some(i32::from_ne_bytes(*self.data.first_chunk()?))
     }
 
-    /// Notes what it says; true if it told the destination.
+    /// Applies a control message; returns true if it reported the destination.
     fn apply(&self, to: &mut Received<'_>) -> bool {
         match (self.level, self.kind) {
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
@@ -324,7 +325,7 @@ mod tests {
         assert_eq!(inbox.receive_flow(&b, 1).unwrap(), 1);
         assert_eq!(inbox.message_of(0, &flow).unwrap().bytes, vec![3; PEEK_BYTES_MAX + 1]);
         assert_eq!(inbox.peek(&b).unwrap(), None);
-        // An error of the socket's does not stand for the message.
+        // A pending error of the socket does not count as the message.
         a.send_to(&[4], b.local_addr().unwrap()).unwrap();
         assert_eq!(inbox.peek(&b).unwrap(), Some(1));
         drop(a);

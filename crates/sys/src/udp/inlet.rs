@@ -1,12 +1,12 @@
-//! Sockets that take one flow out of what comes to RoCE's port. The kernel finds a connected socket at once: no steering,
-//! no way to look up; and whoever reads it knows the addresses without being told with each packet. Together that saves
-//! a sixth of a short packet's way.
+//! Sockets that take one flow out of the traffic to RoCE's port. The kernel finds a connected socket directly, without
+//! steering or a route lookup, and the receiver knows the addresses without a control message for each packet. Together
+//! that saves a sixth of a short packet's processing time.
 //!
-//! The socket must not take anything else, not even for the moment between bind and connect. So it is one that speaks
-//! both IPv4 and IPv6 and is bound to no address: a socket of IPv4 alone is a better match for an IPv4 packet, and of
-//! equal matches the kernel takes the first it meets, which is the one bound first (those of SO_REUSEPORT and IPv6 stand
-//! at the end of its list). It is no member of the steered groups, whose sockets speak one family alone. Connecting gives
-//! it its own address and its peer's at once. From then on it is aimed elsewhere by connecting it again.
+//! The socket must not take other packets, not even between bind and connect. So it supports both IPv4 and IPv6 and is
+//! bound to no address: an IPv4-only socket is a better match for an IPv4 packet, and of equal matches the kernel takes
+//! the first in its list, which is the one bound first (SO_REUSEPORT and IPv6 sockets are at the end of the list). It
+//! is not in the steered groups, whose sockets support one family only. Connecting sets its own address and its peer's
+//! atomically. From then on, connecting it again directs it to another flow.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -29,14 +29,14 @@ pub struct Incoming {
     pub sport: u16,
     /// Destination address.
     pub dst: IpAddr,
-    /// Interface that they come in by, 0 if unknown.
+    /// Incoming interface, 0 if unknown.
     pub ifindex: u32,
 }
 
-/// Makes a socket that takes this flow's packets to `port` and no others.
+/// Creates a socket that takes this flow's packets to `port` and no others.
 ///
 /// # Errors
-/// The port is somebody else's, the host would answer from another address, IPv6 is missing or the kernel too old.
+/// Another process has the port, the host would answer from another address, IPv6 is missing or the kernel is too old.
 pub fn inlet(port: u16, flow: &Incoming) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = rustix::net::socket_with(AddressFamily::INET6, SocketType::DGRAM, flags, None)?;
@@ -54,18 +54,18 @@ pub fn inlet(port: u16, flow: &Incoming) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Has an inlet take another flow to the same address. What had come before still waits in it.
+/// Directs an inlet to another flow to the same address. Packets received before stay in its queue.
 ///
 /// # Errors
-/// There is no way to the other end.
+/// There is no route to the other end.
 pub fn aim(fd: impl AsFd, flow: &Incoming) -> io::Result<()> {
     Ok(rustix::net::connect(fd, &mapped(flow.src, flow.sport))?)
 }
 
-/// Has an inlet take nothing: its other end is the port itself, from which nobody sends.
+/// Makes an inlet take nothing: its other end is the port itself, from which no process sends.
 ///
 /// # Errors
-/// The address is no longer the host's.
+/// The address no longer belongs to the host.
 pub fn rest(fd: impl AsFd, port: u16, here: IpAddr) -> io::Result<()> {
     Ok(rustix::net::connect(fd, &mapped(here, port))?)
 }
@@ -73,7 +73,7 @@ pub fn rest(fd: impl AsFd, port: u16, here: IpAddr) -> io::Result<()> {
 /// As [`describe_network_header`], for an inlet.
 ///
 /// # Errors
-/// The kernel's.
+/// As the kernel reports them.
 pub fn describe_inlet(fd: impl AsFd) -> io::Result<()> {
     describe_network_header(fd.as_fd(), Family::V4)?;
     describe_network_header(fd.as_fd(), Family::V6)
@@ -93,7 +93,7 @@ mod tests {
     use crate::udp::{Inbox, Path};
     use std::net::UdpSocket;
 
-    /// A port as the daemon opens it: shared, IPv4 and IPv6 apart.
+    /// Opens a port as the daemon does: shared, with IPv4 and IPv6 separate.
     fn port() -> ([OwnedFd; 2], u16) {
         let socket = |family, v6only: bool| {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

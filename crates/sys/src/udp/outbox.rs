@@ -1,4 +1,4 @@
-//! Messages on their way out, with the C structures of sendmmsg.
+//! Messages to send, with the C structures of sendmmsg.
 
 use std::io;
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ struct Message {
     control: Control,
 }
 
-/// Messages on their way to one socket. Bytes of our own stand in the stage; bytes of the program are named by address.
+/// Messages for one socket. Our own bytes are in the stage; bytes of the program are named by address.
 pub struct Outbox {
     stage: Box<[u8]>,
     staged: usize,
@@ -42,7 +42,7 @@ pub struct Outbox {
     headers: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: the raw pointers inside are the stage's (owned) and addresses that only the kernel follows.
+// SAFETY: the raw pointers inside point into the stage (owned), or are addresses that only the kernel follows.
 unsafe impl Send for Outbox {}
 
 impl std::fmt::Debug for Outbox {
@@ -51,17 +51,17 @@ impl std::fmt::Debug for Outbox {
     }
 }
 
-/// How far a hand-over came.
+/// Result of a hand-over.
 #[derive(Debug)]
 pub struct Handed {
     /// Messages that the kernel took.
     pub messages: usize,
-    /// Why the next one was not taken.
+    /// Reason why the kernel refused the next message.
     pub error: Option<io::Error>,
 }
 
 impl Outbox {
-    /// An empty one.
+    /// Creates an empty outbox.
     pub fn new() -> Outbox {
         Outbox {
             stage: vec![0; STAGE_BYTES].into_boxed_slice(),
@@ -73,7 +73,7 @@ impl Outbox {
         }
     }
 
-    /// Forgets everything.
+    /// Discards everything.
     pub fn clear(&mut self) {
         self.staged = 0;
         self.pieces.clear();
@@ -81,22 +81,22 @@ impl Outbox {
         self.messages.clear();
     }
 
-    /// Messages ended and not yet handed over.
+    /// Returns the number of finished messages that await the hand-over.
     pub fn messages(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether the message under construction can take this much more.
+    /// Whether the message under construction has room for this much more.
     pub fn has_room(&self, stage_bytes: usize, pieces: usize) -> bool {
         self.staged + stage_bytes <= self.stage.len()
             && self.pieces.len() - self.open + pieces <= PIECES_MAX
             && self.messages.len() < MESSAGES_MAX
     }
 
-    /// Appends `len` bytes of the stage to the message under construction, to be filled by the caller.
+    /// Appends `len` bytes of the stage to the message under construction, for the caller to fill.
     ///
     /// # Panics
-    /// If there is no room: ask [`Outbox::has_room`] first.
+    /// If there is no room: check [`Outbox::has_room`] first.
     pub fn stage(&mut self, len: usize) -> &mut [u8] {
         let room = &mut self.stage[self.staged..self.staged + len];
         self.staged += len;
@@ -113,7 +113,7 @@ impl Outbox {
         self.pieces.push(libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(addr as usize), iov_len: len });
     }
 
-    /// Ends the message: where it goes, and the length of its segments if the kernel shall cut it (0: it shall not).
+    /// Ends the message with its path and, if the kernel must split it, the segment length (0: no split).
     pub fn end(&mut self, path: &Path, segment: u16) {
         self.messages.push(Message {
             pieces: (self.open as u32, self.pieces.len() as u32),
@@ -123,8 +123,8 @@ impl Outbox {
         self.open = self.pieces.len();
     }
 
-    /// Ends a message for a connected socket, which knows where it goes, and the length of segments unless it is said (0:
-    /// it is not to be cut).
+    /// Ends a message for a connected socket, which has the destination and a default segment length; `segment`
+    /// overrides the length (0: no split).
     pub fn end_to_peer(&mut self, segment: Option<u16>) {
         let mut control = Control::EMPTY;
         if let Some(segment) = segment {
@@ -135,7 +135,7 @@ impl Outbox {
         self.open = self.pieces.len();
     }
 
-    /// Hands the messages to the kernel in order, until one is refused; then all are forgotten.
+    /// Hands the messages to the kernel in order until it refuses one, then discards all.
     pub fn hand_over(&mut self, fd: impl AsFd) -> Handed {
         let fd = fd.as_fd().as_raw_fd();
         if let ([Message { name: Name { len: 0, .. }, control: Control { len: 0, .. }, .. }], [piece]) =
@@ -166,8 +166,8 @@ impl Outbox {
         let mut error = None;
         while done < self.headers.len() {
             let rest = &mut self.headers[done..];
-            // SAFETY: every header points at a name, a control block and pieces that `self` owns and that stay in place
-            // until the call returns; what the pieces point at is the stage or is checked by the kernel (EFAULT).
+            // SAFETY: every header points to a name, a control block and pieces that `self` owns and that stay in place
+            // until the call returns; the pieces point into the stage, or the kernel checks them (EFAULT).
             let n = unsafe {
                 if rest.len() == 1 {
                     match calls::sendmsg(fd, &raw const rest[0].msg_hdr, libc::MSG_NOSIGNAL) {
@@ -200,10 +200,10 @@ impl Default for Outbox {
     }
 }
 
-/// Sends the shortest way: where it goes and how it is cut the socket knows.
+/// Sends by the shortest call: the socket knows the destination and the segment length.
 fn send(fd: i32, piece: &libc::iovec) -> io::Result<()> {
     loop {
-        // SAFETY: the piece is the stage's, or is checked by the kernel (EFAULT).
+        // SAFETY: the piece is in the stage, or the kernel checks it (EFAULT).
         if unsafe { calls::send(fd, piece, libc::MSG_NOSIGNAL) } >= 0 {
             return Ok(());
         }
@@ -265,7 +265,7 @@ impl Control {
         self.len += space;
     }
 
-    /// The kernel shall cut, unless `segment` is 0.
+    /// Adds a UDP_SEGMENT control message, unless `segment` is 0.
     fn segment(&mut self, segment: u16) {
         if segment != 0 {
             self.put(libc::IPPROTO_UDP, UDP_SEGMENT, segment);

@@ -1,10 +1,10 @@
-//! Sockets to send from that are connected to one destination: the kernel looks up the way once, not with each send, and
-//! needs no addresses handed in, which saves about a fifth of a short send.
+//! Sending sockets connected to one destination. The kernel looks up the route once instead of on each send, and the
+//! caller passes no addresses, which saves about a fifth of a short send.
 //!
-//! The price is IPv4's identification, which RoCE's ICRC covers. Of a connected socket it starts anywhere and goes up by
-//! one with each message (segments of a message count on from it), and no call tells it. But the kernel returns a packet
-//! whose transmission is to be time-stamped, headers and all, on the socket's error queue: [`identification`] sends one
-//! to this host itself and reads it there.
+//! The price is IPv4's identification, which RoCE's ICRC covers. A connected socket starts it at a random value and
+//! increments it with each message (segments of a message count on from it), and no call reports it. But the kernel
+//! returns a packet with a requested transmit time stamp, headers included, on the socket's error queue:
+//! [`identification`] sends one to this host itself and reads it there.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -16,11 +16,12 @@ use super::{Path, bind_source_port, open_sender};
 use crate::roce_port::Family;
 use crate::sockopt::set_int;
 
-/// Makes a socket that sends along `path` and nowhere else; answers its source port too. `entropy` chooses where to
-/// look for a port first.
+/// Creates a socket that sends along `path` and nowhere else; returns its source port too. `entropy` selects the first
+/// port to try.
 ///
 /// # Errors
-/// The addresses are of different families, the source is none of this host, there is no way to the destination.
+/// The addresses are of different families, the source does not belong to this host, or there is no route to the
+/// destination.
 pub fn connected(path: &Path, entropy: u32) -> io::Result<(OwnedFd, u16)> {
     let (family, level, class) = match (path.src, path.dst) {
         (IpAddr::V4(_), IpAddr::V4(_)) => (Family::V4, libc::IPPROTO_IP, libc::IP_TOS),
@@ -34,7 +35,7 @@ pub fn connected(path: &Path, entropy: u32) -> io::Result<(OwnedFd, u16)> {
     Ok((fd, port))
 }
 
-/// Have the kernel cut what is sent into segments of this many bytes, unless a message says otherwise.
+/// Makes the kernel split sends into segments of this many bytes, unless a message says otherwise.
 ///
 /// # Errors
 /// The kernel is too old.
@@ -50,13 +51,14 @@ fn address(ip: IpAddr, port: u16, scope: u32) -> SocketAddr {
     }
 }
 
-/// The identification that the next message of a socket made by [`connected`] will carry (its first segment, that is).
+/// Returns the identification of the next message of a socket from [`connected`] (of its first segment).
 ///
 /// # Errors
-/// The kernel does not return packets (an administrator forbade it, or it is too old), or the host cannot send to itself.
+/// The kernel does not return packets (an administrator forbade it, or it is too old), or the host cannot send to
+/// itself.
 pub fn identification(fd: impl AsFd, src: Ipv4Addr) -> io::Result<u16> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // Somebody must be there, or the host would complain to itself.
+    // The datagram needs a receiver, or the host would send itself an ICMP error.
     let sink = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
     rustix::net::bind(&sink, &SocketAddrV4::new(src, 0))?;
     let to = match SocketAddr::try_from(rustix::net::getsockname(&sink)?) {
@@ -69,7 +71,7 @@ pub fn identification(fd: impl AsFd, src: Ipv4Addr) -> io::Result<u16> {
     identification_of(&packet, to).map(|id| id.wrapping_add(1)).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Sends one byte whose transmission is to be time-stamped when it is queued.
+/// Sends one byte with a request for a software transmit time stamp.
 fn send_stamped(fd: impl AsFd, to: SocketAddrV4) -> io::Result<()> {
     const SOF_TIMESTAMPING_TX_SCHED: u32 = 1 << 8;
     #[repr(C)]
@@ -108,7 +110,7 @@ fn send_stamped(fd: impl AsFd, to: SocketAddrV4) -> io::Result<()> {
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Takes a packet off the error queue, if one is there.
+/// Takes a packet off the error queue, if there is one.
 fn returned(fd: impl AsFd) -> io::Result<Option<Vec<u8>>> {
     const PACKET_BYTES_MAX: usize = 256;
     let mut packet = vec![0u8; PACKET_BYTES_MAX];
@@ -128,7 +130,7 @@ fn returned(fd: impl AsFd) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(packet))
 }
 
-/// Finds the IPv4 header, wherever the link's own header ends.
+/// Finds the IPv4 header after a link-layer header of any length, and returns its identification.
 fn identification_of(packet: &[u8], to: SocketAddrV4) -> Option<u16> {
     const IP_LEN: usize = 20;
     const UDP: u8 = 17;
@@ -141,7 +143,7 @@ fn identification_of(packet: &[u8], to: SocketAddrV4) -> Option<u16> {
     })
 }
 
-/// The unspecified address of a family, with a port.
+/// Returns the unspecified address of a family, with a port.
 pub(super) fn any(family: Family, port: u16) -> SocketAddr {
     match family {
         Family::V4 => (Ipv4Addr::UNSPECIFIED, port).into(),
@@ -169,7 +171,7 @@ mod tests {
         let (fd, _) = connected(&path, crate::random::u64() as u32).unwrap();
         let first = identification(&fd, here).unwrap();
         let mut out = Outbox::new();
-        // A message of three segments, and two of one: three identifications.
+        // One message of three segments, and two of one: three identifications.
         out.stage(250).fill(1);
         out.end_to_peer(Some(100));
         for _ in 0..2 {
@@ -178,7 +180,7 @@ mod tests {
         }
         let handed = out.hand_over(&fd);
         assert!(handed.error.is_none() && handed.messages == 3, "{handed:?}");
-        // The question itself took one.
+        // The query itself took one.
         assert_eq!(identification(&fd, here).unwrap(), first.wrapping_add(3 + 1));
         let mut bytes = [0; 300];
         assert_eq!(sink.recv(&mut bytes).unwrap(), 100);

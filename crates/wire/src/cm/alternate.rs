@@ -1,4 +1,4 @@
-//! Another path for a connection that stands: LAP and APR (IBA 12.8.1, 12.8.2).
+//! Alternate path of an established connection: LAP and APR (IBA 12.8.1, 12.8.2).
 
 use super::PrivateData;
 use super::layout::{Bytes, bits, int, message, open};
@@ -12,7 +12,7 @@ pub const APR_PRIVATE_MAX: usize = 148;
 pub const APR_INFO_MAX: usize = 72;
 
 open! {
-    /// What became of an alternate path (IBA 12.8.2.1).
+    /// Outcome of loading an alternate path (IBA 12.8.2.1).
     ApStatus(u8) {
         SUCCESS = 0, "alternate path information loaded";
         INVALID_COMM_ID = 1, "invalid communication instance";
@@ -40,11 +40,11 @@ message! {
         remote_comm_id: u32 = int(4, 4),
         /// The receiver's queue pair (or end-to-end context), 24 bits.
         remote_qpn: u32 = int(12, 3),
-        /// Time within which the receiver is to answer: 4.096 us * 2^n, 5 bits.
+        /// Time within which the receiver must answer: 4.096 us * 2^n, 5 bits.
         remote_cm_response_timeout: u8 = bits(15, 0, 5),
         /// The path.
         alternate: Path = LapPath(20),
-        /// The consumer's.
+        /// The consumer's private data.
         private_data: PrivateData<LAP_PRIVATE_MAX> = Bytes(64),
     }
 }
@@ -56,13 +56,13 @@ message! {
         local_comm_id: u32 = int(0, 4),
         /// The receiver's communication ID.
         remote_comm_id: u32 = int(4, 4),
-        /// Bytes of [`Apr::info`] that mean something.
+        /// Length of the meaningful part of [`Apr::info`] in bytes.
         info_len: u8 = int(8, 1),
-        /// What became of the path.
+        /// Outcome.
         status: ApStatus = int(9, 1),
         /// Additional information.
         info: PrivateData<APR_INFO_MAX> = Bytes(12),
-        /// The consumer's.
+        /// The consumer's private data.
         private_data: PrivateData<APR_PRIVATE_MAX> = Bytes(84),
     }
 }

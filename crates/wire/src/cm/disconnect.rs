@@ -15,9 +15,10 @@ message! {
         local_comm_id: u32 = int(0, 4),
         /// The receiver's communication ID.
         remote_comm_id: u32 = int(4, 4),
-        /// The receiver's queue pair (or end-to-end context), 24 bits: a proof of which connection is meant.
+        /// The receiver's queue pair (or end-to-end context), 24 bits, which verifies that both sides mean the same
+        /// connection.
         remote_qpn: u32 = int(8, 3),
-        /// The consumer's.
+        /// The consumer's private data.
         private_data: PrivateData<DREQ_PRIVATE_MAX> = Bytes(12),
     }
 }
@@ -29,7 +30,7 @@ message! {
         local_comm_id: u32 = int(0, 4),
         /// The receiver's communication ID.
         remote_comm_id: u32 = int(4, 4),
-        /// The consumer's.
+        /// The consumer's private data.
         private_data: PrivateData<DREP_PRIVATE_MAX> = Bytes(8),
     }
 }

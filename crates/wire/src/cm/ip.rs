@@ -1,5 +1,5 @@
-//! The RDMA IP CM service's header (IBA A11.3): the first 36 bytes of the private data of REQ and SIDR_REQ, by which
-//! the passive side learns whose IP addresses connect.
+//! The RDMA IP CM service's header (IBA A11.3): the first 36 bytes of the private data of REQ and SIDR_REQ, from which
+//! the passive side learns the IP addresses of the connection.
 //!
 //! ```text
 //! | major | minor |  IPv  |reserved|        source port           |
@@ -10,7 +10,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Source and destination, of one family.
+/// Source and destination address of one family.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum IpPair {
     /// Source and destination.
@@ -20,7 +20,7 @@ pub enum IpPair {
 }
 
 impl IpPair {
-    /// A pair of two addresses; `None` if their families differ.
+    /// Pairs two addresses; `None` if their families differ.
     pub fn new(source: IpAddr, destination: IpAddr) -> Option<IpPair> {
         match (source, destination) {
             (IpAddr::V4(s), IpAddr::V4(d)) => Some(IpPair::V4(s, d)),
@@ -29,7 +29,7 @@ impl IpPair {
         }
     }
 
-    /// Who connects.
+    /// Returns the active side's address.
     pub fn source(self) -> IpAddr {
         match self {
             IpPair::V4(s, _) => s.into(),
@@ -37,7 +37,7 @@ impl IpPair {
         }
     }
 
-    /// To whom.
+    /// Returns the passive side's address.
     pub fn destination(self) -> IpAddr {
         match self {
             IpPair::V4(_, d) => d.into(),
@@ -46,12 +46,12 @@ impl IpPair {
     }
 }
 
-/// Why private data does not begin with this header.
+/// Reason why private data does not begin with this header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IpCmError {
     /// Fewer than 36 bytes.
     Short,
-    /// A version other than 0.0: the byte.
+    /// A version other than 0.0; the version byte.
     Version(u8),
     /// Neither IPv4 nor IPv6.
     IpVersion(u8),
@@ -72,19 +72,19 @@ impl std::error::Error for IpCmError {}
 /// The header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IpCmHeader {
-    /// Port of who connects.
+    /// Port of the active side.
     pub source_port: u16,
     /// The addresses. The destination's port is in the service ID.
     pub addresses: IpPair,
 }
 
 impl IpCmHeader {
-    /// Bytes.
+    /// Length in bytes.
     pub const LEN: usize = 36;
-    /// Version, major and minor in a nibble each.
+    /// Version: one nibble each for major and minor.
     pub const VERSION: u8 = 0;
 
-    /// Take it from the front of private data: the header, and what is left for the consumer.
+    /// Parses the front of private data: returns the header, and the rest for the consumer.
     pub fn parse(private: &[u8]) -> Result<(IpCmHeader, &[u8]), IpCmError> {
         let (head, rest) = private.split_first_chunk::<{ IpCmHeader::LEN }>().ok_or(IpCmError::Short)?;
         if head[0] != Self::VERSION {
@@ -102,7 +102,7 @@ impl IpCmHeader {
         Ok((IpCmHeader { source_port: u16::from_be_bytes([head[2], head[3]]), addresses }, rest))
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn encode(&self) -> [u8; IpCmHeader::LEN] {
         let mut bytes = [0; IpCmHeader::LEN];
         bytes[0] = Self::VERSION;

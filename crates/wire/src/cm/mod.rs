@@ -1,6 +1,6 @@
-//! Communication management (IBA 12): the eleven messages by which two hosts make, change and end connections, each a
-//! structure with named fields and the 232 bytes of a management datagram's data. Which message it is, the attribute
-//! ID in the datagram's header says.
+//! Communication management (IBA 12): the eleven messages that set up, change and end connections between two hosts.
+//! Each is a structure with named fields, encoded in the 232 data bytes of a management datagram. The attribute ID in
+//! the datagram's header identifies the message.
 //!
 //! ```text
 //! REQ      service, queue pair, path     ->       | MRA      wait longer
@@ -37,7 +37,7 @@ use crate::mad::{AttrId, Class, Mad, MadData, MadHeader, Method};
 /// Class version of communication management.
 pub const CLASS_VERSION: u8 = 2;
 
-/// Why a management datagram is no CM message.
+/// Reason why a management datagram is not a CM message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CmError {
     /// A base version other than 1.
@@ -48,7 +48,7 @@ pub enum CmError {
     ClassVersion(u8),
     /// A method other than Send.
     Method(Method),
-    /// An attribute ID that is no message's.
+    /// An attribute ID that no message has.
     Attribute(AttrId),
 }
 
@@ -74,7 +74,7 @@ macro_rules! messages {
 
         /// A CM message.
         #[derive(Clone, PartialEq, Eq, Debug)]
-        #[allow(clippy::large_enum_variant)] // All of them are about as long as the datagram that they were in.
+        #[allow(clippy::large_enum_variant)] // Each variant is about as long as the datagram that carried it.
         pub enum CmMessage {
             $($(#[$doc])* $name($name),)*
         }
@@ -83,7 +83,7 @@ macro_rules! messages {
             /// Attribute IDs and names of all messages.
             pub const ALL: &[(AttrId, &str)] = &[$((AttrId::$attr, $text)),*];
 
-            /// Read the data of a datagram with this attribute ID; `None` if it is no message's.
+            /// Reads the data of a datagram with this attribute ID; `None` if no message has it.
             pub fn parse(attr_id: AttrId, data: &MadData) -> Option<CmMessage> {
                 match attr_id {
                     $(AttrId::$attr => Some(CmMessage::$name($name::parse(data))),)*
@@ -91,28 +91,28 @@ macro_rules! messages {
                 }
             }
 
-            /// Write the data.
+            /// Encodes the data.
             pub fn encode(&self) -> MadData {
                 match self {
                     $(CmMessage::$name(message) => message.encode(),)*
                 }
             }
 
-            /// The attribute ID.
+            /// Returns the attribute ID.
             pub fn attr_id(&self) -> AttrId {
                 match self {
                     $(CmMessage::$name(_) => AttrId::$attr,)*
                 }
             }
 
-            /// Its private data, zeros at the end included.
+            /// Returns its private data, trailing zeros included.
             pub fn private_data(&self) -> &[u8] {
                 match self {
                     $(CmMessage::$name(message) => message.private_data.as_slice(),)*
                 }
             }
 
-            /// Its name in the specification.
+            /// Returns its name in the specification.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(CmMessage::$name(_) => $text,)*
@@ -162,7 +162,7 @@ messages! {
 }
 
 impl CmMessage {
-    /// The message of a datagram, whose header must be a CM's. Status is not looked at, as Linux does not.
+    /// Reads the message of a datagram with a CM header. Like Linux, ignores the status.
     pub fn from_mad(mad: &Mad) -> Result<CmMessage, CmError> {
         let header = &mad.header;
         if header.base_version() != MadHeader::BASE_VERSION {
@@ -180,8 +180,8 @@ impl CmMessage {
         CmMessage::parse(header.attr_id(), &mad.data).ok_or(CmError::Attribute(header.attr_id()))
     }
 
-    /// The datagram that carries it, with this transaction ID. An attribute modifier (the options of enhanced
-    /// connection establishment) is set on the header by [`MadHeader::with_attr_mod`].
+    /// Builds the datagram that carries it, with this transaction ID. [`MadHeader::with_attr_mod`] sets an attribute
+    /// modifier (the options of enhanced connection establishment) on the header.
     pub fn to_mad(&self, tid: u64) -> Mad {
         let header = MadHeader::new(Class::CM, CLASS_VERSION, Method::SEND, tid, self.attr_id());
         Mad { header, data: self.encode() }

@@ -2,10 +2,10 @@
 
 use super::layout::{At, Bits, Bytes, bits, int};
 
-/// What RoCE writes for a LID, which it has not (IBA A16.5.1).
+/// RoCE's value for LID fields, since its ports have no LIDs (IBA A16.5.1).
 pub use crate::lrh::LID_PERMISSIVE;
 
-/// One way between two ports, seen from the sender.
+/// A path between two ports, from the sender's view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Path {
     /// LID of the sender's port.
@@ -33,7 +33,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Whether there is one: a message without an alternate path has zeros in its place (IBA 12.7.18).
+    /// Whether the path is present: a message without an alternate path has zeros in its place (IBA 12.7.18).
     pub fn is_present(&self) -> bool {
         self.remote_lid != 0 || self.remote_gid != [0; 16]
     }
@@ -87,7 +87,7 @@ path! {
 }
 
 path! {
-    /// The path in a LAP: as long, its fields in another order (IBA 12.8.1).
+    /// The path in a LAP: the same length, with its fields in a different order (IBA 12.8.1).
     LapPath(base) {
         local_lid = int(base, 2),
         remote_lid = int(base + 2, 2),

@@ -1,5 +1,5 @@
-//! Private data: what two consumers tell each other inside CM messages. Each message has room for a fixed number of
-//! bytes and no length; what was not given is zeros.
+//! Private data, which two consumers exchange inside CM messages. Each message has room for a fixed number of bytes and
+//! no length field; unused bytes are zeros.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use super::layout::{At, Bytes};
 /// More private data than the message has room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooLong {
-    /// Bytes given.
+    /// Length given, in bytes.
     pub len: usize,
-    /// Bytes of room.
+    /// Room, in bytes.
     pub max: usize,
 }
 
@@ -27,10 +27,10 @@ impl std::error::Error for TooLong {}
 pub struct PrivateData<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> PrivateData<N> {
-    /// Bytes of room.
+    /// Room, in bytes.
     pub const MAX: usize = N;
 
-    /// These bytes and zeros after them.
+    /// Creates private data from these bytes, padded with zeros.
     pub fn new(bytes: &[u8]) -> Result<PrivateData<N>, TooLong> {
         let mut data = [0; N];
         let room = data.get_mut(..bytes.len()).ok_or(TooLong { len: bytes.len(), max: N })?;
@@ -38,7 +38,7 @@ impl<const N: usize> PrivateData<N> {
         Ok(PrivateData(data))
     }
 
-    /// All of its bytes, zeros at the end included: nobody knows how many were meant.
+    /// Returns all bytes, trailing zeros included: the message does not carry the sender's length.
     pub fn as_slice(&self) -> &[u8] {
         &self.0
     }

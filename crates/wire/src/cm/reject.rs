@@ -1,4 +1,4 @@
-//! REJ, and the reasons that it can give (IBA 12.6.7).
+//! REJ and its reject reasons (IBA 12.6.7).
 
 use super::PrivateData;
 use super::layout::{Bytes, bits, int, message, open};
@@ -18,7 +18,7 @@ open! {
 }
 
 open! {
-    /// Why communication is refused (IBA table 99).
+    /// Reason for refusing communication (IBA table 99).
     RejectReason(u16) {
         NO_QP = 1, "no QP available";
         NO_EEC = 2, "no EEC available";
@@ -31,9 +31,9 @@ open! {
         INVALID_TRANSPORT_TYPE = 9, "invalid transport service type";
         STALE_CONN = 10, "stale connection";
         RDC_NOT_EXIST = 11, "RDC does not exist";
-        /// The additional information may be a GID that would do.
+        /// The additional information may be an acceptable GID.
         INVALID_GID = 12, "primary remote port GID rejected";
-        /// The additional information may be a LID that would do.
+        /// The additional information may be an acceptable LID.
         INVALID_LID = 13, "primary remote port LID rejected";
         INVALID_SL = 14, "invalid primary SL";
         INVALID_TRAFFIC_CLASS = 15, "invalid primary traffic class";
@@ -49,7 +49,7 @@ open! {
         PORT_CM_REDIRECT = 24, "port and CM redirection";
         /// The additional information is the GID of the other port.
         PORT_REDIRECT = 25, "port redirection";
-        /// The additional information is the largest path MTU that would do.
+        /// The additional information is the largest acceptable path MTU.
         INVALID_MTU = 26, "invalid path MTU";
         INSUFFICIENT_RESP_RESOURCES = 27, "insufficient responder resources";
         /// The consumer's own reason is in the private data.
@@ -72,19 +72,19 @@ message! {
         remote_comm_id: u32 = int(4, 4),
         /// The message rejected.
         message_rejected: MessageRejected = bits(8, 0, 2),
-        /// Bytes of [`Rej::ari`] that mean something, 7 bits.
+        /// Length of the meaningful part of [`Rej::ari`] in bytes, 7 bits.
         reject_info_len: u8 = bits(9, 0, 7),
-        /// Why.
+        /// Reason.
         reason: RejectReason = int(10, 2),
         /// Additional reject information.
         ari: PrivateData<ARI_MAX> = Bytes(12),
-        /// The consumer's.
+        /// The consumer's private data.
         private_data: PrivateData<REJ_PRIVATE_MAX> = Bytes(84),
     }
 }
 
 impl Rej {
-    /// The additional information as far as it means something.
+    /// Returns the meaningful part of the additional information.
     pub fn ari(&self) -> &[u8] {
         &self.ari.as_slice()[..usize::from(self.reject_info_len).min(ARI_MAX)]
     }

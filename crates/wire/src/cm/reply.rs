@@ -1,4 +1,4 @@
-//! The messages that answer a REQ on the way to a connection: MRA, REP and RTU (IBA 12.6.6, 12.6.8, 12.6.9).
+//! The replies to a REQ until the connection is established: MRA, REP and RTU (IBA 12.6.6, 12.6.8, 12.6.9).
 
 use super::PrivateData;
 use super::layout::{Bytes, Scattered, bits, int, message, open};
@@ -12,7 +12,7 @@ pub const REP_PRIVATE_MAX: usize = 196;
 pub const RTU_PRIVATE_MAX: usize = 224;
 
 open! {
-    /// The message that an MRA is about, 2 bits.
+    /// The message that an MRA acknowledges, 2 bits.
     MessageMraed(u8) {
         REQ = 0, "REQ";
         REP = 1, "REP";
@@ -21,7 +21,7 @@ open! {
 }
 
 open! {
-    /// What became of the alternate path of a REQ, 2 bits (IBA 12.7.30).
+    /// Outcome for the alternate path of a REQ, 2 bits (IBA 12.7.30).
     Failover(u8) {
         ACCEPTED = 0, "accepted, or none was offered";
         NOT_SUPPORTED = 1, "not supported";
@@ -30,7 +30,7 @@ open! {
 }
 
 message! {
-    /// Message receipt acknowledgement: an answer will come, but later than promised.
+    /// Message receipt acknowledgement: the response will come, but later than promised.
     Mra {
         /// The sender's communication ID.
         local_comm_id: u32 = int(0, 4),
@@ -40,7 +40,7 @@ message! {
         message_mraed: MessageMraed = bits(8, 0, 2),
         /// Time that the sender still needs: 4.096 us * 2^n, 5 bits.
         service_timeout: u8 = bits(9, 0, 5),
-        /// The consumer's.
+        /// The consumer's private data.
         private_data: PrivateData<MRA_PRIVATE_MAX> = Bytes(10),
     }
 }
@@ -54,22 +54,22 @@ message! {
         remote_comm_id: u32 = int(4, 4),
         /// Q_Key (reliable datagram only).
         local_qkey: u32 = int(8, 4),
-        /// The sender's queue pair, 24 bits; 0 for XRC, whose target stands in [`Rep::local_eecn`].
+        /// The sender's queue pair, 24 bits; 0 for XRC, whose target queue pair is in [`Rep::local_eecn`].
         local_qpn: u32 = int(12, 3),
         /// End-to-end context (reliable datagram), or the target queue pair (XRC), 24 bits.
         local_eecn: u32 = int(16, 3),
         /// First PSN that the sender will use.
         starting_psn: Psn = int(20, 3),
-        /// IEEE OUI of who defined the options (enhanced connection establishment), 24 bits, 0 for none. The options
-        /// themselves are the attribute modifier of the datagram's header.
+        /// IEEE OUI of the vendor that defined the options (enhanced connection establishment), 24 bits, 0 for none.
+        /// The options themselves are in the attribute modifier of the datagram's header.
         vendor_id: u32 = Scattered([15, 19, 23]),
-        /// READs and atomics that the sender takes at once.
+        /// READs and atomics that the sender accepts at the same time.
         responder_resources: u8 = int(24, 1),
         /// READs and atomics that the sender will have outstanding.
         initiator_depth: u8 = int(25, 1),
         /// Longest time between a packet and its acknowledgement: 4.096 us * 2^n, 5 bits.
         target_ack_delay: u8 = bits(26, 0, 5),
-        /// What became of the alternate path.
+        /// Outcome for the alternate path.
         failover: Failover = bits(26, 5, 2),
         /// Whether the sender's adapter implements end-to-end credits.
         end_to_end_flow_control: bool = bits(26, 7, 1),
@@ -79,19 +79,19 @@ message! {
         srq: bool = bits(27, 3, 1),
         /// GUID of the sender's adapter.
         local_ca_guid: u64 = int(28, 8),
-        /// The consumer's.
+        /// The consumer's private data.
         private_data: PrivateData<REP_PRIVATE_MAX> = Bytes(36),
     }
 }
 
 message! {
-    /// Ready to use: the active side has taken the REP.
+    /// Ready to use: the active side has accepted the REP.
     Rtu {
         /// The sender's communication ID.
         local_comm_id: u32 = int(0, 4),
         /// The receiver's communication ID.
         remote_comm_id: u32 = int(4, 4),
-        /// The consumer's.
+        /// The consumer's private data.
         private_data: PrivateData<RTU_PRIVATE_MAX> = Bytes(8),
     }
 }

@@ -1,4 +1,4 @@
-//! Service ID resolution: which queue pair serves a datagram service (IBA 12.11).
+//! Service ID resolution, which finds the queue pair that serves a datagram service (IBA 12.11).
 
 use super::layout::{Bytes, Scattered, int, message, open};
 use super::{PrivateData, ServiceId};
@@ -11,7 +11,7 @@ pub const SIDR_REP_PRIVATE_MAX: usize = 136;
 pub const SIDR_REP_INFO_MAX: usize = 72;
 
 open! {
-    /// Answer to a SIDR_REQ (IBA 12.11.2.1).
+    /// Status in a SIDR_REP (IBA 12.11.2.1).
     SidrStatus(u8) {
         SUCCESS = 0, "QPN and Q_Key are valid";
         UNSUPPORTED = 1, "service ID not supported";
@@ -25,13 +25,13 @@ open! {
 message! {
     /// Service ID resolution request.
     SidrReq {
-        /// Number of the request.
+        /// ID of the request.
         request_id: u32 = int(0, 4),
         /// Partition key.
         pkey: u16 = int(4, 2),
-        /// The service asked for.
+        /// The requested service.
         service_id: ServiceId = int(8, 8),
-        /// The consumer's.
+        /// The consumer's private data.
         private_data: PrivateData<SIDR_REQ_PRIVATE_MAX> = Bytes(16),
     }
 }
@@ -39,24 +39,24 @@ message! {
 message! {
     /// Service ID resolution response.
     SidrRep {
-        /// Number of the request.
+        /// ID of the request.
         request_id: u32 = int(0, 4),
-        /// The answer.
+        /// The status.
         status: SidrStatus = int(4, 1),
-        /// Bytes of [`SidrRep::info`] that mean something.
+        /// Length of the meaningful part of [`SidrRep::info`] in bytes.
         info_len: u8 = int(5, 1),
-        /// IEEE OUI of who defined the options (enhanced connection establishment), 24 bits, 0 for none. The options
-        /// themselves are the attribute modifier of the datagram's header.
+        /// IEEE OUI of the vendor that defined the options (enhanced connection establishment), 24 bits, 0 for none.
+        /// The options themselves are in the attribute modifier of the datagram's header.
         vendor_id: u32 = Scattered([6, 7, 11]),
         /// The queue pair, 24 bits.
         qpn: u32 = int(8, 3),
-        /// The service asked for.
+        /// The requested service.
         service_id: ServiceId = int(12, 8),
         /// The queue pair's Q_Key.
         qkey: u32 = int(20, 4),
         /// Additional information.
         info: PrivateData<SIDR_REP_INFO_MAX> = Bytes(24),
-        /// The consumer's.
+        /// The consumer's private data.
         private_data: PrivateData<SIDR_REP_PRIVATE_MAX> = Bytes(96),
     }
 }

@@ -1,4 +1,4 @@
-//! Atomic Extended Transport Header (IBA 9.3.4) and the answer's (IBA 9.3.5.3):
+//! Atomic Extended Transport Header (IBA 9.3.4) and that of the response (IBA 9.3.5.3):
 //!
 //! ```text
 //! |                     virtual address (8 bytes)                 |
@@ -23,7 +23,7 @@ pub struct AtomicEth {
 const _: () = assert!(size_of::<AtomicEth>() == 28);
 
 impl AtomicEth {
-    /// Compose.
+    /// Composes the header.
     pub fn new(va: u64, rkey: u32, swap_add: u64, compare: u64) -> AtomicEth {
         AtomicEth { va: va.into(), rkey: rkey.into(), swap_add: swap_add.into(), compare: compare.into() }
     }
@@ -51,11 +51,11 @@ impl AtomicEth {
 pub struct AtomicAckEth(U64);
 
 impl AtomicAckEth {
-    /// Compose.
+    /// Composes the header.
     pub fn new(original: u64) -> AtomicAckEth {
         AtomicAckEth(original.into())
     }
-    /// The value before.
+    /// Returns the value before the operation.
     pub fn original(&self) -> u64 {
         self.0.get()
     }

@@ -19,7 +19,7 @@ pub struct Deth {
 const _: () = assert!(size_of::<Deth>() == 8);
 
 impl Deth {
-    /// Compose.
+    /// Composes the header.
     pub fn new(qkey: u32, src_qp: u32) -> Deth {
         Deth { qkey: qkey.into(), src: (src_qp & 0xff_ffff).into() }
     }

@@ -19,7 +19,7 @@ impl Feth {
     /// Placement: persistent.
     pub const PERSISTENT: u8 = 2;
 
-    /// Compose.
+    /// Composes the header.
     pub fn new(placement: u8, level: u8) -> Feth {
         Feth((u32::from(placement & 0xf) | u32::from(level & 3) << 4).into())
     }

@@ -21,7 +21,7 @@ pub struct Reth {
 const _: () = assert!(size_of::<Reth>() == 16);
 
 impl Reth {
-    /// Compose.
+    /// Composes the header.
     pub fn new(va: u64, rkey: u32, dma_len: u32) -> Reth {
         Reth { va: va.into(), rkey: rkey.into(), dma_len: dma_len.into() }
     }

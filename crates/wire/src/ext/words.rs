@@ -12,7 +12,7 @@ macro_rules! word {
         pub struct $name(U32);
 
         impl $name {
-            /// Compose.
+            /// Composes the header.
             pub fn new(value: u32) -> $name {
                 $name((value & $mask).into())
             }
@@ -25,7 +25,7 @@ macro_rules! word {
 }
 
 word!(
-    /// Immediate data. [`ImmDt::value`] is the number that the bytes spell in network order.
+    /// Immediate data. [`ImmDt::value`] is the number that the bytes form in network order.
     ImmDt, u32::MAX);
 word!(
     /// Invalidate: the R_Key.

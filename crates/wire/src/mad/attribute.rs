@@ -1,30 +1,30 @@
-//! Attributes: what Get and Set are about. Each class lists its own in one table, from which come the attribute IDs,
-//! the names, and the test that no two fields of one attribute overlap.
+//! Attributes, the objects of Get and Set. Each class lists its own in one table, which yields the attribute IDs, the
+//! names, and the test that no two fields of an attribute overlap.
 
 use super::AttrId;
 
-/// Something that a management class reads or writes as a whole.
+/// A value that a management class reads or writes as a whole.
 pub trait Attribute: Sized {
-    /// Its number in its class.
+    /// Its ID in its class.
     const ID: AttrId;
     /// Its name in the specification.
     const NAME: &'static str;
-    /// Bytes that it takes.
+    /// Its length in bytes.
     const SIZE: usize;
 
-    /// Read it from the front of these bytes; `None` if they are too few.
+    /// Reads it from the front of these bytes; `None` if there are too few.
     fn read(data: &[u8]) -> Option<Self>;
 
-    /// Write it to the front of these bytes, as far as they reach.
+    /// Writes it to the front of these bytes, as far as they reach.
     fn write(&self, data: &mut [u8]);
 }
 
-/// Copy what fits.
+/// Copies as many bytes as fit.
 pub(crate) fn copy_front(to: &mut [u8], from: &[u8]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
 }
 
-/// Declare the attributes of a class: `Type(CONSTANT = number, "name");` a row.
+/// Declares the attributes of a class, one row each: `Type(CONSTANT = number, "name");`.
 macro_rules! attributes {
     ($(#[$all_doc:meta])* $all:ident { $($name:ident($attr:ident = $id:expr, $text:expr);)* }) => {
         impl $crate::mad::AttrId {
@@ -55,7 +55,8 @@ macro_rules! attributes {
             $(assert_eq!($crate::layout::overlaps($name::LEN, &$name::layout()), Vec::<String>::new(), $text);)*
         }
 
-        /// Whatever the bytes are: what is read is written and read again the same, and no bit comes from nowhere.
+        /// Checks that any bytes, once read, are written and read again unchanged, and that no bit appears from
+        /// nowhere.
         pub(crate) fn round_trip(bytes: &[u8]) {
             $({
                 let mut whole = [0; $name::LEN];

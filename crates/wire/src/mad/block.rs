@@ -1,4 +1,4 @@
-//! Bytes of a fixed number: a block of a table, an area that a vendor fills.
+//! Byte arrays of a fixed length: a block of a table, a vendor-defined area.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! ClassPortInfo (IBA 13.4.8.1): what a port can of a management class, where to ask instead, and where traps go.
+//! ClassPortInfo (IBA 13.4.8.1): a port's capabilities in a management class, the redirection target, and the trap
+//! target.
 
 use crate::layout::{Bytes, bits, int, message};
 use crate::mad::attribute::attributes;
@@ -12,46 +13,45 @@ message! {
         base_version: u8 = int(0, 1),
         /// Class version.
         class_version: u8 = int(1, 1),
-        /// What the port can of the class: bit 0 sends traps, bit 1 takes Get and Set of Notice, from bit 8 on as the
-        /// class says.
+        /// Capabilities: bit 0 sends traps, bit 1 supports Get and Set of Notice, bits from 8 on are class-specific.
         capability_mask: u16 = int(2, 2),
-        /// More of it as the class says, 27 bits.
+        /// More class-specific capabilities, 27 bits.
         capability_mask2: u32 = bits(4, 0, 27),
-        /// Time that it takes to answer: 4.096 us * 2^n, 5 bits.
+        /// Maximum response time: 4.096 us * 2^n, 5 bits.
         resp_time_value: u8 = bits(7, 3, 5),
-        /// Where to ask instead.
+        /// GID of the redirection target.
         redirect_gid: [u8; 16] = Bytes(8),
-        /// Traffic class to there.
+        /// Traffic class to the redirection target.
         redirect_tc: u8 = int(24, 1),
-        /// Service level to there, 4 bits.
+        /// Service level to the redirection target, 4 bits.
         redirect_sl: u8 = bits(25, 0, 4),
-        /// Flow label to there, 20 bits.
+        /// Flow label to the redirection target, 20 bits.
         redirect_fl: u32 = bits(25, 4, 20),
-        /// LID of there; 0: nothing is redirected.
+        /// LID of the redirection target; 0: no redirection.
         redirect_lid: u16 = int(28, 2),
-        /// Partition to there.
+        /// Partition of the redirection target.
         redirect_pkey: u16 = int(30, 2),
-        /// Queue pair of there, 24 bits.
+        /// Queue pair of the redirection target, 24 bits.
         redirect_qp: u32 = int(33, 3),
-        /// Q_Key of there.
+        /// Q_Key of the redirection target.
         redirect_qkey: u32 = int(36, 4),
-        /// Where traps go.
+        /// GID of the trap target.
         trap_gid: [u8; 16] = Bytes(40),
-        /// Traffic class to there.
+        /// Traffic class to the trap target.
         trap_tc: u8 = int(56, 1),
-        /// Service level to there, 4 bits.
+        /// Service level to the trap target, 4 bits.
         trap_sl: u8 = bits(57, 0, 4),
-        /// Flow label to there, 20 bits.
+        /// Flow label to the trap target, 20 bits.
         trap_fl: u32 = bits(57, 4, 20),
-        /// LID of there; 0: no traps.
+        /// LID of the trap target; 0: no traps.
         trap_lid: u16 = int(60, 2),
-        /// Partition to there.
+        /// Partition of the trap target.
         trap_pkey: u16 = int(62, 2),
-        /// Hop limit to there.
+        /// Hop limit to the trap target.
         trap_hl: u8 = int(64, 1),
-        /// Queue pair of there, 24 bits.
+        /// Queue pair of the trap target, 24 bits.
         trap_qp: u32 = int(65, 3),
-        /// Q_Key of there.
+        /// Q_Key of the trap target.
         trap_qkey: u32 = int(68, 4),
     }
 }
@@ -59,7 +59,7 @@ message! {
 impl ClassPortInfo {
     /// The port sends traps.
     pub const TRAP: u16 = 1;
-    /// The port takes Get and Set of Notice.
+    /// The port supports Get and Set of Notice.
     pub const NOTICE: u16 = 2;
 }
 

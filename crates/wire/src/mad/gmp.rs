@@ -1,4 +1,4 @@
-//! A GMP as RoCE v2 carries it: BTH and DETH of one UD SEND Only, and a management datagram as its payload.
+//! A GMP over RoCE v2: BTH and DETH of one UD SEND Only, and a management datagram as its payload.
 
 use zerocopy::IntoBytes;
 
@@ -10,7 +10,7 @@ use crate::{Bth, Opcode, Packet, Psn};
 /// Opcode of a UD SEND Only.
 const UD_SEND_ONLY: Opcode = Opcode(0x64);
 
-/// Why a packet is not a GMP for queue pair 1.
+/// Reason why a packet is not a GMP for queue pair 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GmpError {
     /// Its opcode is not UD SEND Only.
@@ -36,21 +36,21 @@ impl std::fmt::Display for GmpError {
 
 impl std::error::Error for GmpError {}
 
-/// A management datagram on its way from one general services interface to another.
+/// A management datagram between two general services interfaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gmp {
     /// Partition.
     pub pkey: u16,
     /// Sequence number: counted, never checked.
     pub psn: Psn,
-    /// Queue pair that sent it, and that an answer goes to: 1, or where a class was redirected to.
+    /// Queue pair of the sender, which gets the response: 1, or the target of a class's redirection.
     pub src_qp: u32,
     /// Its bytes.
     pub mad: Mad,
 }
 
 impl Gmp {
-    /// Take one out of a packet whose ICRC is already known to hold.
+    /// Extracts the datagram from a packet with a verified ICRC.
     pub fn from_packet(packet: &Packet<'_>) -> Result<Gmp, GmpError> {
         let Some(deth) = packet.ext.deth.filter(|_| packet.bth.opcode() == UD_SEND_ONLY) else {
             return Err(GmpError::Opcode(packet.bth.opcode()));
@@ -65,17 +65,17 @@ impl Gmp {
         Ok(Gmp { pkey: packet.bth.pkey(), psn: packet.bth.psn(), src_qp: deth.src_qp(), mad })
     }
 
-    /// BTH and DETH, to stand in front of [`Gmp::payload`]; the ICRC is the link's, or [`crate::roce::seal`]'s.
+    /// Returns BTH and DETH, to precede [`Gmp::payload`]; the link or [`crate::roce::seal`] adds the ICRC.
     pub fn headers(&self) -> HeaderBuf {
         let mut bth = Bth::new(UD_SEND_ONLY, self.pkey, GSI_QPN, self.psn);
-        // As Linux sends them.
+        // As Linux does.
         bth.set_mig_req(false);
         bth.set_ack_req(true);
         let ext = Headers { deth: Some(Deth::new(GSI_QKEY, self.src_qp)), ..Headers::default() };
         HeaderBuf::write(bth, &ext, self.payload().len())
     }
 
-    /// The datagram's bytes.
+    /// Returns the datagram's bytes.
     pub fn payload(&self) -> &[u8] {
         self.mad.as_bytes()
     }

@@ -36,37 +36,37 @@ impl Class {
     /// Subnet management, directed route.
     pub const SUBN_DIRECTED_ROUTE: Class = Class(0x81);
 
-    /// Whether it is subnet management of either route: such datagrams are SMPs and travel between queue pairs 0.
+    /// Whether this is subnet management of either route: such datagrams are SMPs and travel between queue pairs 0.
     pub fn is_subn(self) -> bool {
         matches!(self, Class::SUBN_LID_ROUTED | Class::SUBN_DIRECTED_ROUTE)
     }
 }
 
-/// Method; unknown values survive. Its top bit says that the datagram is a response.
+/// Method; unknown values survive. The top bit marks a response.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, PartialEq, Eq, Hash, Debug)]
 #[repr(transparent)]
 pub struct Method(pub u8);
 
 impl Method {
-    /// Ask for an attribute.
+    /// Request for an attribute.
     pub const GET: Method = Method(0x01);
-    /// Set an attribute.
+    /// Change of an attribute.
     pub const SET: Method = Method(0x02);
-    /// A datagram that asks for no response by the rules of its class; all that the CM sends.
+    /// A datagram that requires no response by the rules of its class; the CM sends nothing else.
     pub const SEND: Method = Method(0x03);
-    /// Tell of an event.
+    /// Notification of an event.
     pub const TRAP: Method = Method(0x05);
-    /// Ask for every row of a table (subnet administration).
+    /// Request for every row of a table (subnet administration).
     pub const GET_TABLE: Method = Method(0x12);
-    /// Ask for a trace through the fabric (subnet administration).
+    /// Request for a trace through the fabric (subnet administration).
     pub const GET_TRACE_TABLE: Method = Method(0x13);
-    /// Ask by a request that itself takes several datagrams (subnet administration).
+    /// Request that itself takes several datagrams (subnet administration).
     pub const GET_MULTI: Method = Method(0x14);
-    /// Remove a record (subnet administration).
+    /// Removal of a record (subnet administration).
     pub const DELETE: Method = Method(0x15);
-    /// Pass an event on.
+    /// Forwarded event.
     pub const REPORT: Method = Method(0x06);
-    /// Acknowledge a trap.
+    /// Acknowledgement of a trap.
     pub const TRAP_REPRESS: Method = Method(0x07);
     /// Response to Get or Set.
     pub const GET_RESP: Method = Method(0x81);
@@ -79,11 +79,11 @@ impl Method {
     /// Response to Delete.
     pub const DELETE_RESP: Method = Method(0x95);
 
-    /// The bit of a response.
+    /// The bit that marks a response.
     pub const RESPONSE_BIT: u8 = 0x80;
 
-    /// The method of the response to this one: Set is answered by GetResp (IBA 13.4.5), every other by itself with the
-    /// response bit. TrapRepress ends a matter and is answered by nothing; the answer here means nothing then.
+    /// Returns the method of the response to this one: GetResp for Set (IBA 13.4.5), otherwise the same method with the
+    /// response bit. TrapRepress has no response, so its result is meaningless.
     pub fn response(self) -> Method {
         match self {
             Method::SET => Method::GET_RESP,
@@ -98,7 +98,7 @@ impl Method {
     }
 }
 
-/// Status; unknown values survive. The low five bits are common to all classes, the upper eight a class's own.
+/// Status; unknown values survive. The low five bits are common to all classes, the upper eight are class-specific.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Status(pub u16);
 
@@ -107,7 +107,7 @@ impl Status {
     pub const SUCCESS: Status = Status(0);
     /// Busy; the datagram was dropped.
     pub const BUSY: Status = Status(0x01);
-    /// Ask elsewhere.
+    /// The request must go to the redirection target.
     pub const REDIRECT: Status = Status(0x02);
     /// Base version, class, or class version is not supported.
     pub const BAD_VERSION: Status = Status(1 << 2);
@@ -117,20 +117,20 @@ impl Status {
     pub const BAD_METHOD_ATTRIBUTE: Status = Status(3 << 2);
     /// A field of attribute or modifier has an invalid value.
     pub const INVALID_FIELD: Status = Status(7 << 2);
-    /// Of a directed route's SMP: it is on its way back (IBA 14.2.1.2). No part of the status proper.
+    /// In a directed-route SMP: it is on its way back (IBA 14.2.1.2). Not part of the actual status.
     pub const DIRECTION: Status = Status(0x8000);
 
-    /// The bits that all classes share: busy, redirect and the invalid field code.
+    /// Returns the bits that all classes share: busy, redirect and the invalid field code.
     pub fn common(self) -> Status {
         Status(self.0 & 0x1f)
     }
-    /// The bits that are the class's own.
+    /// Returns the class-specific bits.
     pub fn class_bits(self) -> u8 {
         (self.0 >> 8) as u8
     }
 }
 
-/// Attribute ID; what it means depends on the class. Unknown values survive.
+/// Attribute ID; its meaning depends on the class. Unknown values survive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttrId(pub u16);
 
@@ -159,12 +159,12 @@ pub struct MadHeader {
 const _: () = assert!(size_of::<MadHeader>() == MadHeader::LEN);
 
 impl MadHeader {
-    /// Bytes.
+    /// Length in bytes.
     pub const LEN: usize = 24;
-    /// The only base version there is.
+    /// The only base version.
     pub const BASE_VERSION: u8 = 1;
 
-    /// A header with status 0, class-specific 0 and modifier 0.
+    /// Creates a header with status 0, class-specific 0 and modifier 0.
     pub fn new(class: Class, class_version: u8, method: Method, tid: u64, attr_id: AttrId) -> MadHeader {
         MadHeader {
             base_version: Self::BASE_VERSION,
@@ -192,7 +192,7 @@ impl MadHeader {
     pub fn class_version(&self) -> u8 {
         self.class_version
     }
-    /// Method with its response bit.
+    /// Method, including the response bit.
     pub fn method(&self) -> Method {
         self.method
     }
@@ -200,7 +200,7 @@ impl MadHeader {
     pub fn status(&self) -> Status {
         Status(self.status.get())
     }
-    /// The field that each class uses in its own way.
+    /// The class-specific field.
     pub fn class_specific(&self) -> u16 {
         self.class_specific.get()
     }
@@ -216,46 +216,46 @@ impl MadHeader {
     pub fn attr_mod(&self) -> u32 {
         self.attr_mod.get()
     }
-    /// Change the method.
+    /// Changes the method.
     pub fn set_method(&mut self, method: Method) {
         self.method = method;
     }
-    /// Change the status.
+    /// Changes the status.
     pub fn set_status(&mut self, status: Status) {
         self.status = status.0.into();
     }
-    /// Change the transaction ID.
+    /// Changes the transaction ID.
     pub fn set_tid(&mut self, tid: u64) {
         self.tid = tid.into();
     }
-    /// Change the attribute.
+    /// Changes the attribute.
     pub fn set_attr_id(&mut self, attr_id: AttrId) {
         self.attr_id = attr_id.0.into();
     }
-    /// Change the field that each class uses in its own way.
+    /// Changes the class-specific field.
     pub fn set_class_specific(&mut self, value: u16) {
         self.class_specific = value.into();
     }
-    /// Change the attribute modifier.
+    /// Changes the attribute modifier.
     pub fn set_attr_mod(&mut self, attr_mod: u32) {
         self.attr_mod = attr_mod.into();
     }
-    /// The same header with this base version, for datagrams that are wrong on purpose.
+    /// Returns the header with this base version, for deliberately invalid datagrams.
     pub fn with_base_version(mut self, base_version: u8) -> MadHeader {
         self.base_version = base_version;
         self
     }
-    /// The same header with this status.
+    /// Returns the header with this status.
     pub fn with_status(mut self, status: Status) -> MadHeader {
         self.status = status.0.into();
         self
     }
-    /// The same header with this class-specific field.
+    /// Returns the header with this class-specific field.
     pub fn with_class_specific(mut self, value: u16) -> MadHeader {
         self.class_specific = value.into();
         self
     }
-    /// The same header with this attribute modifier.
+    /// Returns the header with this attribute modifier.
     pub fn with_attr_mod(mut self, attr_mod: u32) -> MadHeader {
         self.attr_mod = attr_mod.into();
         self

@@ -1,5 +1,5 @@
-//! Management datagrams (IBA 13.4): 256 bytes, a header of 24 and 232 of data, carried by unreliable datagrams. Those
-//! for the general services interface, queue pair 1, are GMPs: [`gmp`] is one as a packet.
+//! Management datagrams (IBA 13.4): 256 bytes, a header of 24 and 232 of data, sent as unreliable datagrams. Those for
+//! the general services interface, queue pair 1, are GMPs; [`gmp`] is a GMP as a packet.
 
 mod attribute;
 mod block;
@@ -27,7 +27,7 @@ pub use speed::{Rate, Speed, link_text};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Bytes of every management datagram.
+/// Length of every management datagram in bytes.
 pub const MAD_LEN: usize = 256;
 /// Bytes after the header.
 pub const DATA_LEN: usize = MAD_LEN - MadHeader::LEN;
@@ -38,7 +38,7 @@ pub const GSI_QPN: u32 = 1;
 /// The well-known Q_Key of the general services interface (IBA 10.2.5).
 pub const GSI_QKEY: u32 = 0x8001_0000;
 
-/// The data of a management datagram: what its class makes of it.
+/// The data of a management datagram, in the class's format.
 pub type MadData = [u8; 232];
 
 /// A whole management datagram.
@@ -47,14 +47,14 @@ pub type MadData = [u8; 232];
 pub struct Mad {
     /// The common header.
     pub header: MadHeader,
-    /// What follows it.
+    /// The data after the header.
     pub data: MadData,
 }
 
 const _: () = assert!(size_of::<Mad>() == MAD_LEN && size_of::<MadData>() == DATA_LEN);
 
 impl Mad {
-    /// The datagram in a packet's payload; `None` unless that is exactly as long as one.
+    /// Reads the datagram in a packet's payload; `None` unless the payload has exactly its length.
     pub fn parse(payload: &[u8]) -> Option<Mad> {
         Mad::read_from_bytes(payload).ok()
     }

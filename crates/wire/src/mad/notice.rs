@@ -1,30 +1,30 @@
-//! Notices (IBA 13.4.8.2): what traps and reports tell of an event, and InformInfo, which subscribes to them
+//! Notices (IBA 13.4.8.2), which describe an event in traps and reports, and InformInfo, which subscribes to them
 //! (13.4.8.3). The details of the generic traps are those of subnet management (14.2.5.1) and administration (15.4.2).
 
 use crate::layout::{Bytes, bits, int, message, open};
 use crate::mad::Block;
 
 open! {
-    /// How grave the event is.
+    /// Severity of the event.
     NoticeType(u8) {
         FATAL = 0, "fatal";
         URGENT = 1, "urgent";
         SECURITY = 2, "security";
         SUBNET_MANAGEMENT = 3, "subnet management";
         INFORMATIONAL = 4, "informational";
-        /// In InformInfo: of every type.
+        /// In InformInfo: all types.
         EVERY = 0x7f, "all";
     }
 }
 
 open! {
-    /// Who tells of a generic event.
+    /// Producer of a generic event.
     ProducerType(u32) {
         CA = 1, "channel adapter";
         SWITCH = 2, "switch";
         ROUTER = 3, "router";
         CLASS_MANAGER = 4, "class manager";
-        /// In InformInfo: of everybody.
+        /// In InformInfo: all producers.
         EVERY = 0xff_ffff, "all";
     }
 }
@@ -46,38 +46,38 @@ open! {
         BAD_PKEY = 257, "bad P_Key";
         BAD_QKEY = 258, "bad Q_Key";
         BAD_PKEY_SWITCH = 259, "bad P_Key at a switch's port";
-        /// In InformInfo: every trap.
+        /// In InformInfo: all traps.
         EVERY = 0xffff, "all";
     }
 }
 
 message! {
-    /// A notice. Of an SMP only the first 64 bytes exist: all but the GID of the issuer.
+    /// A notice. An SMP has only the first 64 bytes: all fields except the issuer's GID.
     #[derive(Copy)]
     Notice[80] {
-        /// The specification's own, not a vendor's.
+        /// Defined by the specification, not by a vendor.
         is_generic: bool = bits(0, 0, 1),
-        /// How grave, 7 bits.
+        /// Severity, 7 bits.
         notice_type: NoticeType = bits(0, 1, 7),
-        /// Who tells; of a vendor's notice the vendor's OUI. 24 bits.
+        /// Producer; in a vendor's notice the vendor's OUI. 24 bits.
         producer_type: ProducerType = int(1, 3),
-        /// Which event; of a vendor's notice the device's number.
+        /// Trap number; in a vendor's notice the device ID.
         trap_number: TrapNumber = int(4, 2),
-        /// LID of who tells.
+        /// LID of the issuer.
         issuer_lid: u16 = int(6, 2),
         /// Changes with each notice that is set.
         toggle: bool = bits(8, 0, 1),
-        /// Notices that wait, 15 bits.
+        /// Number of waiting notices, 15 bits.
         count: u16 = bits(8, 1, 15),
-        /// What the event says: [`NoticeDetails`].
+        /// Details of the event: [`NoticeDetails`].
         data_details: Block<54> = Bytes(10),
-        /// GID of who tells.
+        /// GID of the issuer.
         issuer_gid: [u8; 16] = Bytes(64),
     }
 }
 
 impl Notice {
-    /// A generic notice.
+    /// Creates a generic notice.
     pub fn generic(kind: NoticeType, producer: ProducerType, issuer_lid: u16, details: &NoticeDetails) -> Notice {
         Notice {
             is_generic: true,
@@ -90,21 +90,21 @@ impl Notice {
         }
     }
 
-    /// The notice of an SMP.
+    /// Reads the notice of an SMP.
     pub fn from_smp(data: &super::subn::SmpData) -> Notice {
         let mut whole = [0; Notice::LEN];
         crate::mad::attribute::copy_front(&mut whole, data);
         Notice::parse(&whole)
     }
 
-    /// As an SMP carries it.
+    /// Converts to an SMP's data.
     pub fn to_smp(&self) -> super::subn::SmpData {
         let mut data = [0; 64];
         crate::mad::attribute::copy_front(&mut data, &self.encode());
         data
     }
 
-    /// What the event says; `None` for a vendor's notice and for numbers that are not known.
+    /// Returns the details of the event; `None` for a vendor's notice and for unknown trap numbers.
     pub fn details(&self) -> Option<NoticeDetails> {
         if self.is_generic { NoticeDetails::parse(self.trap_number, &self.data_details) } else { None }
     }
@@ -145,9 +145,9 @@ message! {
     LocalChangesDetails[54] {
         /// The port.
         lid: u16 = int(2, 2),
-        /// The flags below say what changed; else the capability mask did.
+        /// The flags below tell the change; if clear, the capability mask changed.
         other_local_changes: bool = bits(5, 7, 1),
-        /// CapabilityMask as it is now.
+        /// New CapabilityMask.
         capability_mask: u32 = int(6, 4),
         /// The enabled extended link speeds changed.
         link_speed_ext_enabled_change: bool = bits(11, 3, 1),
@@ -159,7 +159,7 @@ message! {
         link_width_enabled_change: bool = bits(11, 6, 1),
         /// The node's description changed.
         node_description_change: bool = bits(11, 7, 1),
-        /// CapabilityMask2 as it is now.
+        /// New CapabilityMask2.
         capability_mask2: u16 = int(12, 2),
     }
 }
@@ -170,7 +170,7 @@ message! {
     SystemImageGuidDetails[54] {
         /// The node.
         lid: u16 = int(2, 2),
-        /// The system's GUID as it is now.
+        /// New system image GUID.
         system_image_guid: u64 = int(6, 8),
     }
 }
@@ -179,7 +179,7 @@ message! {
     /// Details of trap 256.
     #[derive(Copy)]
     BadMkeyDetails[54] {
-        /// LID of who sent the SMP.
+        /// LID of the SMP's sender.
         lid: u16 = int(2, 2),
         /// DrSLID of the SMP.
         dr_slid: u16 = int(4, 2),
@@ -191,13 +191,13 @@ message! {
         attr_mod: u32 = int(10, 4),
         /// Its M_Key.
         mkey: u64 = int(14, 8),
-        /// Its route was directed.
+        /// The SMP had a directed route.
         dr_notice: bool = bits(23, 0, 1),
-        /// The path below does not have all of its hops.
+        /// The path below is truncated.
         dr_path_truncated: bool = bits(23, 1, 1),
         /// Hops, 6 bits.
         dr_hop_count: u8 = bits(23, 2, 6),
-        /// The way back.
+        /// The return path.
         dr_return_path: [u8; 30] = Bytes(24),
     }
 }
@@ -229,7 +229,7 @@ message! {
     /// Details of trap 259.
     #[derive(Copy)]
     BadPkeySwitchDetails[54] {
-        /// Which of the other fields are known.
+        /// Bits of the valid fields below.
         data_valid: u16 = int(0, 2),
         /// LID of the sender.
         lid1: u16 = int(2, 2),
@@ -256,27 +256,27 @@ message! {
 
 macro_rules! details {
     ($($(#[$doc:meta])* $name:ident($type:ident) = $($number:ident)|+,)*) => {
-        /// What a generic notice says of its event.
+        /// Details of a generic notice.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum NoticeDetails {
             $($(#[$doc])* $name(TrapNumber, $type),)*
         }
 
         impl NoticeDetails {
-            /// Read the details of this trap.
+            /// Reads the details of this trap.
             pub fn parse(number: TrapNumber, data: &[u8; 54]) -> Option<NoticeDetails> {
                 match number {
                     $($(TrapNumber::$number)|+ => Some(NoticeDetails::$name(number, $type::parse(data))),)*
                     _ => None,
                 }
             }
-            /// Write them.
+            /// Writes the details.
             pub fn encode(&self) -> Block<54> {
                 match self {
                     $(NoticeDetails::$name(_, details) => Block(details.encode()),)*
                 }
             }
-            /// Which trap it is.
+            /// Returns the trap number.
             pub fn trap_number(&self) -> TrapNumber {
                 match self {
                     $(NoticeDetails::$name(number, _) => *number,)*
@@ -293,15 +293,15 @@ macro_rules! details {
 }
 
 details! {
-    /// A node or a multicast group came or went.
+    /// A node or a multicast group appeared or disappeared.
     Gid(GidDetails) = GID_IN_SERVICE | GID_OUT_OF_SERVICE | MULTICAST_GROUP_CREATED | MULTICAST_GROUP_DELETED,
-    /// The state of some port of a switch changed.
+    /// The state of a switch's port changed.
     LinkState(LinkStateDetails) = LINK_STATE,
-    /// A port has trouble.
+    /// A port has errors.
     Port(PortDetails) = LOCAL_LINK_INTEGRITY | BUFFER_OVERRUN | FLOW_CONTROL_WATCHDOG,
-    /// A port's abilities or settings changed.
+    /// A port's capabilities or settings changed.
     LocalChanges(LocalChangesDetails) = LOCAL_CHANGES,
-    /// A node belongs to another system now.
+    /// The system image GUID of a node changed.
     SystemImageGuid(SystemImageGuidDetails) = SYSTEM_IMAGE_GUID,
     /// An SMP had a wrong M_Key.
     BadMkey(BadMkeyDetails) = BAD_MKEY,
@@ -312,28 +312,28 @@ details! {
 }
 
 message! {
-    /// InformInfo: which notices somebody wants.
+    /// InformInfo: a subscription to notices.
     #[derive(Copy)]
     InformInfo[36] {
-        /// Of this port only; 0: of whatever LIDs say.
+        /// Only notices about this port; 0: the LID range applies.
         gid: [u8; 16] = Bytes(0),
-        /// First LID; 0xffff: of everybody.
+        /// First LID; 0xffff: all LIDs.
         lid_range_begin: u16 = int(16, 2),
-        /// Last LID; 0: the first alone.
+        /// Last LID; 0: only the first.
         lid_range_end: u16 = int(18, 2),
-        /// Generic notices; else those of a vendor.
+        /// 1: generic notices; 0: a vendor's.
         is_generic: u8 = int(22, 1),
         /// 1 subscribes, 0 unsubscribes.
         subscribe: u8 = int(23, 1),
-        /// Of this type, 16 bits here; 0xffff: of every type.
+        /// Notice type, 16 bits here; 0xffff: all types.
         inform_type: u16 = int(24, 2),
-        /// This trap; of a vendor the device's number.
+        /// Trap number; for a vendor's notices the device ID.
         trap_number: TrapNumber = int(26, 2),
-        /// Queue pair that reports go to, 24 bits; 0: 1.
+        /// Queue pair that receives the reports, 24 bits; 0 means 1.
         qpn: u32 = int(28, 3),
-        /// Time that the subscriber takes to answer: 4.096 us * 2^n, 5 bits.
+        /// Maximum response time of the subscriber: 4.096 us * 2^n, 5 bits.
         resp_time_value: u8 = bits(31, 3, 5),
-        /// Of who tells this; of a vendor its OUI. 24 bits.
+        /// Producer type; for a vendor's notices its OUI. 24 bits.
         producer_type: ProducerType = int(33, 3),
     }
 }

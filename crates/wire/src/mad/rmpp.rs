@@ -1,5 +1,5 @@
-//! Reliable multi-packet transaction protocol (IBA 13.6): its header, which stands after the common one in the classes
-//! that use it. The state machines are the management layer's.
+//! Reliable multi-packet transaction protocol (IBA 13.6): its header, which follows the common one in the classes that
+//! use it. The state machines are in the management layer.
 //!
 //! ```text
 //! | version |  type   | resp time (5) | flags (3) | status |
@@ -14,7 +14,7 @@ use super::Class;
 use crate::layout::open;
 
 open! {
-    /// What a datagram of the protocol is.
+    /// Type of a datagram of the protocol.
     RmppType(u8) {
         /// The protocol is not in use.
         NONE = 0, "none";
@@ -26,7 +26,7 @@ open! {
 }
 
 open! {
-    /// Why a transaction is stopped or aborted.
+    /// Reason for stopping or aborting a transaction.
     RmppStatus(u8) {
         NORMAL = 0, "normal";
         RESOURCES_EXHAUSTED = 1, "resources exhausted";
@@ -44,7 +44,7 @@ open! {
 }
 
 impl RmppStatus {
-    /// Whether a STOP may carry it; an ABORT carries the others.
+    /// Whether a STOP may carry this status; an ABORT carries the others.
     pub fn is_stop(self) -> bool {
         self == RmppStatus::RESOURCES_EXHAUSTED
     }
@@ -65,9 +65,9 @@ pub struct RmppHeader {
 const _: () = assert!(size_of::<RmppHeader>() == RmppHeader::LEN);
 
 impl RmppHeader {
-    /// Bytes.
+    /// Length in bytes.
     pub const LEN: usize = 12;
-    /// The only version.
+    /// The only protocol version.
     pub const VERSION: u8 = 1;
     /// The protocol is in use in this datagram.
     pub const ACTIVE: u8 = 1;
@@ -75,18 +75,20 @@ impl RmppHeader {
     pub const FIRST: u8 = 2;
     /// Last datagram of a transfer.
     pub const LAST: u8 = 4;
-    /// Response time that stands for none told.
+    /// Response time code for "not given".
     pub const NO_RESP_TIME: u8 = 0x1f;
 
-    /// A datagram of data. `payload_len` is of the whole transfer in the first, of this one in the last, else 0.
+    /// Creates the header of a DATA datagram. `payload_len` counts the whole transfer in the first segment, only this
+    /// segment in the last, and is 0 otherwise.
     pub fn data(flags: u8, segment: u32, payload_len: u32) -> RmppHeader {
         RmppHeader::new(RmppType::DATA, flags | Self::ACTIVE, RmppStatus::NORMAL, segment, payload_len)
     }
-    /// An acknowledgement of everything up to `segment`; segments up to `new_window_last` may be sent.
+    /// Creates the header of an ACK for all segments up to `segment`; the peer may send segments up to
+    /// `new_window_last`.
     pub fn ack(segment: u32, new_window_last: u32) -> RmppHeader {
         RmppHeader::new(RmppType::ACK, Self::ACTIVE, RmppStatus::NORMAL, segment, new_window_last)
     }
-    /// An end ahead of time: a STOP or an ABORT, as the status wants it.
+    /// Creates the header of an early end: a STOP or an ABORT, depending on the status.
     pub fn end(status: RmppStatus) -> RmppHeader {
         let kind = if status.is_stop() { RmppType::STOP } else { RmppType::ABORT };
         RmppHeader::new(kind, Self::ACTIVE, status, 0, 0)
@@ -107,11 +109,11 @@ impl RmppHeader {
     pub fn version(&self) -> u8 {
         self.version
     }
-    /// What the datagram is.
+    /// Type of the datagram.
     pub fn kind(&self) -> RmppType {
         RmppType(self.kind)
     }
-    /// Time that its sender takes to answer: 4.096 us * 2^n; 31: not told.
+    /// Maximum response time of its sender: 4.096 us * 2^n; 31: not given.
     pub fn resp_time(&self) -> u8 {
         self.time_flags >> 3
     }
@@ -123,11 +125,11 @@ impl RmppHeader {
     pub fn is_active(&self) -> bool {
         self.flags() & Self::ACTIVE != 0
     }
-    /// Whether this is the first of a transfer.
+    /// Whether this is the first segment of a transfer.
     pub fn is_first(&self) -> bool {
         self.flags() & Self::FIRST != 0
     }
-    /// Whether this is the last of a transfer.
+    /// Whether this is the last segment of a transfer.
     pub fn is_last(&self) -> bool {
         self.flags() & Self::LAST != 0
     }
@@ -135,22 +137,22 @@ impl RmppHeader {
     pub fn status(&self) -> RmppStatus {
         RmppStatus(self.status)
     }
-    /// Number of this segment, from 1; of an ACK the last that arrived.
+    /// Number of this segment, from 1; in an ACK, the last segment received.
     pub fn segment(&self) -> u32 {
         self.data1.get()
     }
-    /// Payload length; of an ACK the last segment that may be sent.
+    /// Payload length; in an ACK, the last segment that the peer may send.
     pub fn payload_len(&self) -> u32 {
         self.data2.get()
     }
-    /// Set the time that its sender takes to answer.
+    /// Sets the maximum response time of its sender.
     pub fn set_resp_time(&mut self, resp_time: u8) {
         self.time_flags = self.time_flags & 7 | resp_time << 3;
     }
 }
 
-/// Where a class's data begins when it uses the protocol, counted from the datagram's first byte: what stands before it
-/// is in every segment. `None` for classes that do not.
+/// Returns the offset in the datagram at which a class's data begins when it uses the protocol; every segment repeats
+/// the bytes before it. `None` for classes that do not use it.
 pub fn data_offset(class: Class) -> Option<usize> {
     match class {
         Class::SUBN_ADM => Some(super::sa::SaMad::DATA_AT),

@@ -1,5 +1,5 @@
-//! Speeds, widths and rates in one table: how PortInfo writes the speed of a link, how a path record writes the rate of
-//! a path, and the names that people know them by.
+//! Speeds, widths and rates in one table: PortInfo's encoding of a link speed, a path record's encoding of a rate, and
+//! their usual names.
 
 use crate::layout::open;
 use crate::mad::subn::{LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, PortInfo};
@@ -13,7 +13,8 @@ pub enum Speed {
     Ddr,
     /// Quadruple data rate.
     Qdr,
-    /// QDR's signal with the coding of FDR: Mellanox's own, told by [`super::subn::MlnxExtPortInfo`].
+    /// QDR's signalling rate with the coding of FDR: a Mellanox extension, reported by
+    /// [`super::subn::MlnxExtPortInfo`].
     Fdr10,
     /// Fourteen data rate.
     Fdr,
@@ -27,13 +28,13 @@ pub enum Speed {
     Xdr,
 }
 
-/// What a speed is called and how fast it is.
+/// Name and rate of a speed.
 struct SpeedRow {
     speed: Speed,
     name: &'static str,
-    /// Signalling of one lane as tools print it.
+    /// Signalling rate of one lane, as tools print it.
     gbps: &'static str,
-    /// Data of one lane in 0.1 Gb/s, as rates of paths count it.
+    /// Data rate of one lane in 0.1 Gb/s, as path rates count it.
     tenths: u32,
 }
 
@@ -61,24 +62,24 @@ impl Speed {
     fn row(self) -> &'static SpeedRow {
         SPEEDS.iter().find(|row| row.speed == self).unwrap_or(&SPEEDS[0])
     }
-    /// Its name, such as EDR.
+    /// Returns its name, such as EDR.
     pub fn name(self) -> &'static str {
         self.row().name
     }
-    /// Signalling of one lane in Gb/s, such as 25.78125.
+    /// Returns the signalling rate of one lane in Gb/s, such as 25.78125.
     pub fn gbps(self) -> &'static str {
         self.row().gbps
     }
-    /// Data of one lane in 0.1 Gb/s, as rates of paths count it: 250 for EDR.
+    /// Returns the data rate of one lane in 0.1 Gb/s, as path rates count it: 250 for EDR.
     pub fn tenths(self) -> u32 {
         self.row().tenths
     }
-    /// The speed of this name, in whatever case.
+    /// Returns the speed with this name, in any case.
     pub fn from_name(name: &str) -> Option<Speed> {
         SPEEDS.iter().find(|row| row.name.eq_ignore_ascii_case(name)).map(|row| row.speed)
     }
 
-    /// The speed that a port runs at; `None` while its fields say nothing that is one. A link of FDR10 looks as QDR does.
+    /// Returns a port's active speed; `None` if its fields hold no valid speed. An FDR10 link looks like QDR.
     pub fn active(info: &PortInfo) -> Option<Speed> {
         match info.link_speed_ext_active2 {
             LinkSpeedExt2::XDR => return Some(Speed::Xdr),
@@ -97,7 +98,7 @@ impl Speed {
         }
     }
 
-    /// How PortInfo writes this speed as the one in use. Beyond QDR the old field stays at QDR, as adapters have it.
+    /// Returns PortInfo's fields for this active speed. Beyond QDR the old field stays at QDR, as on hardware adapters.
     pub fn active_fields(self) -> (LinkSpeed, LinkSpeedExt, LinkSpeedExt2) {
         let none = (LinkSpeedExt::empty(), LinkSpeedExt2::empty());
         match self {
@@ -112,7 +113,7 @@ impl Speed {
         }
     }
 
-    /// How PortInfo writes all speeds up to this one, as what is supported or enabled.
+    /// Returns PortInfo's supported or enabled fields for all speeds up to this one.
     pub fn up_to(self) -> (LinkSpeed, LinkSpeedExt, LinkSpeedExt2) {
         Speed::ALL.iter().filter(|speed| **speed <= self).fold(Default::default(), |sum, speed| {
             let (speed, ext, ext2) = speed.active_fields();
@@ -128,7 +129,7 @@ impl std::fmt::Display for Speed {
 }
 
 impl LinkWidth {
-    /// Lanes of the one width; 0 if it is none or several.
+    /// Returns the number of lanes; 0 unless exactly one width is set.
     pub fn lanes(self) -> u32 {
         match self {
             LinkWidth::X1 => 1,
@@ -139,13 +140,13 @@ impl LinkWidth {
             _ => 0,
         }
     }
-    /// The width of so many lanes.
+    /// Returns the width with this many lanes.
     pub fn from_lanes(lanes: u32) -> Option<LinkWidth> {
         [LinkWidth::X1, LinkWidth::X2, LinkWidth::X4, LinkWidth::X8, LinkWidth::X12]
             .into_iter()
             .find(|width| width.lanes() == lanes)
     }
-    /// Its name, such as 4X; `None` if it is no width or several.
+    /// Returns its name, such as 4X; `None` unless exactly one width is set.
     pub fn name(self) -> Option<&'static str> {
         match self.lanes() {
             1 => Some("1X"),
@@ -156,7 +157,7 @@ impl LinkWidth {
             _ => None,
         }
     }
-    /// The width with most lanes of several.
+    /// Returns the widest of several widths.
     pub fn widest(self) -> Option<LinkWidth> {
         [LinkWidth::X12, LinkWidth::X8, LinkWidth::X4, LinkWidth::X2, LinkWidth::X1]
             .into_iter()
@@ -165,8 +166,8 @@ impl LinkWidth {
 }
 
 open! {
-    /// Rate of a path as path records, address vectors and multicast groups write it (IBA 15.2.5.16). The numbers are in
-    /// no order; [`Rate::tenths`] is.
+    /// Rate of a path, in the encoding of path records, address vectors and multicast groups (IBA 15.2.5.16). The codes
+    /// are in no order; [`Rate::tenths`] is.
     Rate(u8) {
         GBPS_2_5 = 2, "2.5";
         GBPS_10 = 3, "10";
@@ -195,14 +196,14 @@ open! {
     }
 }
 
-/// The rates in 0.1 Gb/s by their numbers: a manager asks for those of every port.
+/// Rates in 0.1 Gb/s by code: a manager needs them for every port.
 const TENTHS: [u32; 26] = {
     let mut tenths = [0; 26];
     let mut at = 0;
     while at < Rate::ALL.len() {
         let rate = Rate::ALL[at];
         if let Some(text) = rate.text() {
-            // 2.5 is the only one that is no whole number.
+            // 2.5 is the only fractional rate.
             tenths[rate.0 as usize] = match u32::from_str_radix(text, 10) {
                 Ok(gbps) => gbps * 10,
                 Err(_) => 25,
@@ -214,19 +215,19 @@ const TENTHS: [u32; 26] = {
 };
 
 impl Rate {
-    /// In 0.1 Gb/s; 0 for a number without a name.
+    /// Returns the rate in 0.1 Gb/s; 0 for an unknown code.
     pub fn tenths(self) -> u32 {
         TENTHS.get(usize::from(self.0)).copied().unwrap_or(0)
     }
 
-    /// The rate of a link. Where no number says it exactly, the fastest that is no faster.
+    /// Returns the rate of a link: if no code is exact, the fastest code that is not faster.
     pub fn of_link(width: LinkWidth, speed: Speed) -> Option<Rate> {
         let tenths = width.lanes() * speed.tenths();
         Rate::ALL.iter().copied().filter(|rate| rate.tenths() <= tenths).max_by_key(|rate| rate.tenths())
     }
 }
 
-/// A link as people write it: `100 Gb/sec (4X EDR)`.
+/// Formats a link: `100 Gb/sec (4X EDR)`.
 pub fn link_text(width: LinkWidth, speed: Speed) -> String {
     let tenths = width.lanes() * speed.tenths();
     let half = if tenths % 10 == 5 { ".5" } else { "" };

@@ -1,5 +1,5 @@
-//! The limit of a short message between two cores: a word that two threads hand to each other through one cache line,
-//! without any protocol. What it takes is the machine's, and differs with where the hypervisor has put the cores.
+//! The limit of a short message between two cores: a word that two threads pass to each other through one cache line,
+//! without any protocol. The time depends on the machine, and on the cores that the hypervisor assigned.
 
 use super::super::program::{Program, figure_of, number_before};
 use super::super::room::{Room, own_words};
@@ -12,10 +12,10 @@ use std::time::Instant;
 /// Round trips before the clock starts.
 const WARM_UP: u64 = 10_000;
 
-/// How to play.
+/// Options of the ping-pong.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Core of the thread that answers.
+    /// Core of the answering thread.
     #[arg(long)]
     answers: Option<usize>,
     /// Round trips.
@@ -23,7 +23,7 @@ pub struct Options {
     round_trips: u64,
 }
 
-/// A word that has its cache line to itself.
+/// A word in a cache line of its own.
 #[repr(align(128))]
 #[derive(Default)]
 struct Line(AtomicU64);
@@ -71,7 +71,7 @@ fn wait_for(line: &Line, number: u64) {
     }
 }
 
-/// The ping-pong beside ours.
+/// The cache line ping-pong as a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheLine;
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 /// The control port of fi_pingpong's server.
 const PORT: u16 = 47592;
-/// How long the server may take until it listens.
+/// Time limit for the server to start listening.
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Which provider.
+/// The provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// Shared memory: reliable datagram endpoints.
@@ -20,7 +20,7 @@ pub enum Provider {
     Tcp,
 }
 
-/// fi_pingpong of one size.
+/// fi_pingpong with one size.
 #[derive(Clone, Copy, Debug)]
 pub struct Pingpong {
     pub provider: Provider,
@@ -28,7 +28,7 @@ pub struct Pingpong {
     pub size: u64,
     /// Round trips.
     pub round_trips: u64,
-    /// Bytes a second each way instead of half the round trip.
+    /// Measure bytes per second each way instead of half the round trip.
     pub bandwidth: bool,
 }
 
@@ -41,7 +41,8 @@ impl Pingpong {
         format!("-p {provider} -e {endpoint} -I {} -S {}", self.round_trips, self.size)
     }
 
-    /// `bytes #sent #ack total time MB/sec usec/xfer Mxfers/sec`, decimal megabytes; only the mean is told.
+    /// Reads `bytes #sent #ack total time MB/sec usec/xfer Mxfers/sec`, decimal megabytes; fi_pingpong reports only the
+    /// mean.
     fn read(&self, text: &str) -> Option<f64> {
         let row: Vec<_> = text.split("Mxfers/sec").nth(1)?.lines().nth(1)?.split_whitespace().collect();
         let number = |at: usize| row.get(at)?.parse::<f64>().ok();

@@ -1,5 +1,5 @@
-//! The limit of one copy: the C library's memcpy between two buffers like perftest's, one of which is written and one
-//! read again and again.
+//! The limit of one copy: the C library's memcpy between two buffers like perftest's, one written and one read
+//! repeatedly.
 
 use super::super::program::{Program, figure_of, number_before};
 use super::super::room::{Room, own_words};
@@ -8,30 +8,30 @@ use anyhow::{Result, bail};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// perftest's buffers begin at a page.
+/// perftest's buffers are page-aligned.
 const PAGE: usize = 4096;
 
 /// The largest buffer.
 pub const SIZE_MAX: usize = 1 << 30;
 
-/// Between two looks at the clock so many bytes are copied.
+/// Bytes copied between two clock readings.
 const BYTES_PER_LOOK: usize = 64 << 20;
 
-/// What to copy.
+/// Options of the copy.
 #[derive(clap::Args)]
 pub struct Options {
     /// Bytes in a buffer.
     #[arg(long)]
     size: usize,
-    /// How long.
+    /// Run time in seconds.
     #[arg(long, default_value_t = 1)]
     seconds: u64,
 }
 
-/// Copies and prints bytes a second.
+/// Copies, and prints bytes per second.
 pub fn run(options: &Options) -> Result<()> {
     if !(1..=SIZE_MAX).contains(&options.size) {
-        bail!("a size of {} will not do: 1 to {SIZE_MAX} will", options.size);
+        bail!("size {} is out of range; it must be 1 to {SIZE_MAX} bytes", options.size);
     }
     let (mut from, mut to) = (Buffer::new(options.size, 7), Buffer::new(options.size, 0));
     let speed = copy_for(Duration::from_secs(options.seconds), options.size, || {
@@ -42,7 +42,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Repeats `copy` of `size` bytes for a time; the speed in bytes a second.
+/// Repeats `copy` of `size` bytes for a time; returns the speed in bytes per second.
 pub fn copy_for(time: Duration, size: usize, mut copy: impl FnMut() -> Result<()>) -> Result<f64> {
     let per_look = (BYTES_PER_LOOK / size).clamp(1, 1 << 16);
     let mut copies = 0u64;
@@ -56,7 +56,7 @@ pub fn copy_for(time: Duration, size: usize, mut copy: impl FnMut() -> Result<()
     Ok(copies as f64 * size as f64 / started.elapsed().as_secs_f64())
 }
 
-/// Memory that begins at a page, every page of it touched.
+/// Page-aligned memory, every page of it touched.
 pub struct Buffer {
     memory: Vec<u8>,
     start: usize,
@@ -64,7 +64,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// `size` bytes of `fill`, which must not be the compiler's to leave out.
+    /// Creates `size` bytes of `fill`, such that the compiler cannot optimise them away.
     pub fn new(size: usize, fill: u8) -> Buffer {
         let mut memory = vec![fill; size + PAGE];
         for page in memory.chunks_mut(PAGE) {
@@ -74,13 +74,13 @@ impl Buffer {
         Buffer { memory, start, size }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..][..self.size]
     }
 }
 
-/// The limit of a copy of this size, beside ours.
+/// memcpy of this size as a limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Memcpy {
     pub size: u64,

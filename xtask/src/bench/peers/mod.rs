@@ -1,4 +1,4 @@
-//! The peers and the limits, one file each: what they are, how they are run, and how their output is read.
+//! The peers and the limits, one file each, with their command lines and the parsers of their output.
 
 pub mod cache_line;
 pub mod libfabric;
@@ -12,20 +12,20 @@ pub mod udp_stream;
 use anyhow::Result;
 use clap::Subcommand;
 
-/// The peers that are programs of our own: bare loops without any protocol in them.
+/// The peers that are our own programs: bare loops without any protocol.
 #[derive(Subcommand)]
 pub enum Own {
-    /// Hands a word to and fro between two cores.
+    /// Pass a word back and forth between two cores.
     CacheLine(cache_line::Options),
-    /// Copies a buffer into another one.
+    /// Copy a buffer into another one.
     Memcpy(memcpy::Options),
-    /// Copies a buffer into or out of another process.
+    /// Copy a buffer into or out of another process.
     ProcessVm(process_vm::Options),
-    /// Holds the buffer that `process-vm` copies from or to.
+    /// Hold the buffer that `process-vm` copies from or to.
     ProcessVmTarget(process_vm::Target),
-    /// A ping-pong of datagrams whose both ends poll.
+    /// Play a ping-pong of datagrams with polling on both ends.
     UdpPong(udp_pong::Options),
-    /// A stream of datagrams in the kernel's largest batches.
+    /// Send a stream of datagrams in the kernel's largest batches.
     UdpStream(udp_stream::Options),
 }
 

@@ -1,4 +1,4 @@
-//! The limit of a copy between processes that share nothing: process_vm_writev(2) and process_vm_readv(2).
+//! The limit of a copy between processes that share no memory: process_vm_writev(2) and process_vm_readv(2).
 
 use super::super::program::{Program, figure_of, number_before};
 use super::super::room::{Room, own_words};
@@ -10,33 +10,33 @@ use nix::unistd::Pid;
 use std::io::{IoSlice, IoSliceMut, Write};
 use std::time::Duration;
 
-/// How long the target may take until it holds its buffer.
+/// Time limit for the target to prepare its buffer.
 const HOLDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// A target that nobody ends ends by itself.
+/// Time after which a target exits by itself.
 const HOLDS_FOR: Duration = Duration::from_secs(600);
 
-/// What to copy.
+/// Options of the copy.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The process that holds the other buffer.
+    /// PID of the process that holds the other buffer.
     #[arg(long)]
     pid: i32,
-    /// Where its buffer is.
+    /// Address of its buffer.
     #[arg(long)]
     address: usize,
     /// Bytes in a buffer.
     #[arg(long)]
     size: usize,
-    /// Out of the other process instead of into it.
+    /// Copy out of the other process instead of into it.
     #[arg(long)]
     read: bool,
-    /// How long.
+    /// Run time in seconds.
     #[arg(long, default_value_t = 1)]
     seconds: u64,
 }
 
-/// What to hold.
+/// Options of the target.
 #[derive(clap::Args)]
 pub struct Target {
     /// Bytes in the buffer.
@@ -44,18 +44,18 @@ pub struct Target {
     size: usize,
 }
 
-/// Holds a buffer and tells where, until somebody ends it.
+/// Holds a buffer and prints its address, until the process is killed.
 pub fn hold(options: &Target) -> Result<()> {
     let mut buffer = sized(options.size, 0)?;
     println!("pid {} address {}", std::process::id(), buffer.bytes().as_ptr().addr());
     std::io::stdout().flush()?;
     std::thread::sleep(HOLDS_FOR);
-    // It lives until here.
+    // The buffer must live until here.
     drop(buffer);
     Ok(())
 }
 
-/// Copies and prints bytes a second.
+/// Copies, and prints bytes per second.
 pub fn run(options: &Options) -> Result<()> {
     let size = options.size;
     let mut buffer = sized(size, 7)?;
@@ -76,12 +76,12 @@ pub fn run(options: &Options) -> Result<()> {
 
 fn sized(size: usize, fill: u8) -> Result<Buffer> {
     if !(1..=SIZE_MAX).contains(&size) {
-        bail!("a size of {size} will not do: 1 to {SIZE_MAX} will");
+        bail!("size {size} is out of range; it must be 1 to {SIZE_MAX} bytes");
     }
     Ok(Buffer::new(size, fill))
 }
 
-/// The limit of a copy of this size between processes, beside ours.
+/// A copy of this size between processes as a limit.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessVm {
     pub size: u64,
@@ -114,7 +114,7 @@ impl Program for ProcessVm {
     }
 }
 
-/// The process and the address in a target's line, once it is whole.
+/// Reads the process and the address from a target's line, once it is complete.
 fn read_target(text: &str) -> Option<(i32, usize)> {
     let line = text.split_inclusive('\n').find(|line| line.starts_with("pid ") && line.ends_with('\n'))?;
     let mut words = line.split_whitespace().skip(1).step_by(2);

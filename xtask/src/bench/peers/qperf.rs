@@ -8,10 +8,10 @@ use std::time::Duration;
 
 /// The port of qperf's server.
 const PORT: u16 = 19765;
-/// How long the server may take until it listens.
+/// Time limit for the server to start listening.
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);
 
-/// What qperf measures.
+/// The measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// `tcp_bw`

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 /// The port of ucx_perftest's server.
 const PORT: u16 = 13337;
-/// How long the server may take until it listens.
+/// Time limit for the server to start listening.
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Which of UCX's transports may be used.
+/// The transports that UCX may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transports {
     /// POSIX shared memory and process_vm_*; both ends on one host.
@@ -21,7 +21,7 @@ pub enum Transports {
 }
 
 impl Transports {
-    /// The value of UCX_TLS.
+    /// Returns the value of UCX_TLS.
     fn value(self) -> &'static str {
         match self {
             Transports::Shared => "posix,cma,self",
@@ -38,25 +38,25 @@ pub struct Ucx {
     pub transports: Transports,
     /// Bytes in a message.
     pub size: u64,
-    /// It cannot run for a time.
+    /// Number of messages: it cannot run for a time.
     pub messages: u64,
     pub column: Column,
 }
 
-/// The column of its last line that counts.
+/// The column of its last line that contains the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// Half the round trip, the median.
     Latency,
-    /// MiB a second over the whole run.
+    /// MiB per second over the whole run.
     Bandwidth,
-    /// Messages a second over the whole run.
+    /// Messages per second over the whole run.
     Rate,
 }
 
 impl Column {
-    /// The figure in the only line without a frame: count; time as median, average, overall; bandwidth as average,
-    /// overall; rate as average, overall.
+    /// Reads the figure from the only line without a frame: count; time as median, average, overall; bandwidth as
+    /// average, overall; rate as average, overall.
     fn read(self, text: &str) -> Option<f64> {
         let numbers = |line: &str| line.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<f64>>>();
         let row = text.lines().filter_map(numbers).rfind(|numbers| numbers.len() == 8)?;
@@ -70,7 +70,7 @@ impl Column {
 
 impl Ucx {
     fn arguments(&self) -> String {
-        // Little to warm up where a message is large: its warm-up counts messages, too.
+        // Few warm-up rounds for large messages, as the warm-up counts messages too.
         let warm_up = (self.messages / 100).clamp(10, 10_000);
         format!("-t {} -s {} -n {} -w {warm_up} -f", self.test, self.size, self.messages)
     }

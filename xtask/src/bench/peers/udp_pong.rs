@@ -1,7 +1,7 @@
-//! A bare UDP ping-pong that polls: what the kernel's path costs without any protocol above it.
+//! A bare UDP ping-pong that polls: the cost of the kernel's path without any protocol above it.
 //!
-//! Both ends spin on non-blocking sockets, as a program that polls its completion queue does; the client
-//! prints the median of half the round trip, which is what `ib_send_lat` calls typical.
+//! Both ends spin on non-blocking sockets, like a program that polls its completion queue; the client prints the median
+//! of half the round trip, which `ib_send_lat` calls typical.
 
 use super::super::program::{Program, figure_of, number_before};
 use super::super::room::{Room, own_words};
@@ -11,29 +11,29 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// The largest datagram that is played.
+/// Maximum payload of a datagram.
 const PAYLOAD_MAX: usize = 65_000;
 
-/// Every datagram begins with its number, so that a late answer is not taken for the next.
+/// Every datagram starts with its number, so that a late answer is not taken for the next.
 const NUMBER_SIZE: usize = 8;
 
-/// What was lost is sent again after so long; the median does not see it.
+/// Time after which a lost datagram is sent again; the median does not see it.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// An end gives up when its peer has been silent for so long.
+/// Silence of the peer after which an end gives up.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// How long the answering end may take until it listens.
+/// Time limit for the answering end to start listening.
 const LISTENS_WITHIN: Duration = Duration::from_secs(5);
-/// Where it answers.
+/// Port of the answering end.
 pub const PORT: u16 = 7777;
 
-/// Which end, and how much.
+/// Options of one end.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The address to answer on, or with --client the address to ask.
+    /// The address to answer on or, with --client, to send to.
     address: SocketAddr,
-    /// Ask instead of answering.
+    /// Send requests instead of answering.
     #[arg(long)]
     client: bool,
     /// Bytes in a datagram.
@@ -47,7 +47,7 @@ pub struct Options {
 /// Plays one end.
 pub fn run(options: &Options) -> Result<()> {
     if !(NUMBER_SIZE..=PAYLOAD_MAX).contains(&options.payload) || options.count == 0 {
-        bail!("a payload of {NUMBER_SIZE} to {PAYLOAD_MAX} bytes and at least one round trip");
+        bail!("the payload must be {NUMBER_SIZE} to {PAYLOAD_MAX} bytes, with at least one round trip");
     }
     if options.client { ask(options) } else { answer(options) }
 }
@@ -57,7 +57,7 @@ fn answer(options: &Options) -> Result<()> {
     socket.set_nonblocking(true)?;
     println!("ready");
     let mut buffer = vec![0u8; PAYLOAD_MAX];
-    // It ends with its client: a first silence longer than any start is the end, too.
+    // It ends with its client: initial silence longer than any start means the end too.
     while let Some((length, from)) = receive(&socket, &mut buffer, SILENCE_MAX)? {
         socket.send_to(&buffer[..length], from)?;
     }
@@ -91,12 +91,12 @@ fn ask(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Whether what came begins with this number.
+/// Whether a received datagram starts with this number.
 fn is_answer(came: Option<(usize, SocketAddr)>, pong: &[u8], number: u64) -> bool {
     came.is_some_and(|(length, _)| pong[..length].starts_with(&number.to_be_bytes()))
 }
 
-/// Spins until a datagram is there; `None` after `silence`.
+/// Spins until a datagram arrives; `None` after `silence`.
 fn receive(socket: &UdpSocket, buffer: &mut [u8], silence: Duration) -> Result<Option<(usize, SocketAddr)>> {
     let since = Instant::now();
     loop {
@@ -113,7 +113,7 @@ fn receive(socket: &UdpSocket, buffer: &mut [u8], silence: Duration) -> Result<O
     }
 }
 
-/// The ping-pong beside ours.
+/// The UDP ping-pong as a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpPong {
     pub payload: u64,

@@ -1,5 +1,5 @@
-//! A bare stream of UDP datagrams with UDP_SEGMENT and UDP_GRO: what the kernel's path carries when nothing is
-//! acknowledged, repeated or put in order. What arrives counts.
+//! A bare stream of UDP datagrams with UDP_SEGMENT and UDP_GRO: the throughput of the kernel's path without
+//! acknowledgements, retransmissions or ordering. Only received bytes count.
 
 use super::super::program::{Program, figure_of, number_before};
 use super::super::room::{Place, Room, own_words};
@@ -14,22 +14,22 @@ use std::time::{Duration, Instant};
 const BATCH_MAX: usize = 65_507;
 /// The kernel's limit of segments in a batch.
 const SEGMENTS_MAX: usize = 64;
-/// IPv4's and UDP's headers.
+/// Length of IPv4's and UDP's headers.
 const HEADERS: usize = 28;
-/// What the receiver's socket holds while the receiver is elsewhere.
+/// Receive buffer for datagrams that arrive while the receiver does not run.
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// The stream is over when nothing came for so long.
+/// Silence after which the stream is over.
 const SILENCE: Duration = Duration::from_millis(500);
-/// The first datagram may take longer.
+/// Time limit for the first datagram, which may take longer.
 const FIRST_WITHIN: Duration = Duration::from_secs(10);
-/// How long the receiver may take until it listens.
+/// Time limit for the receiver to start listening.
 const LISTENS_WITHIN: Duration = Duration::from_secs(5);
 const PORT: u16 = 7778;
 
-/// Which end, and how much.
+/// Options of one end.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The address to receive on, or with --client the address to send to.
+    /// The address to receive on or, with --client, to send to.
     address: SocketAddr,
     /// Send instead of receiving.
     #[arg(long)]
@@ -37,7 +37,7 @@ pub struct Options {
     /// Bytes in a datagram.
     #[arg(long, default_value_t = 1472)]
     segment: usize,
-    /// How long to send.
+    /// Time to send in seconds.
     #[arg(long, default_value_t = 1)]
     seconds: u64,
 }
@@ -45,7 +45,7 @@ pub struct Options {
 /// Plays one end.
 pub fn run(options: &Options) -> Result<()> {
     if !(1..=BATCH_MAX).contains(&options.segment) {
-        bail!("a datagram of {} bytes will not do: 1 to {BATCH_MAX} will", options.segment);
+        bail!("datagram size {} is out of range; it must be 1 to {BATCH_MAX} bytes", options.segment);
     }
     if options.client { send(options) } else { receive(options) }
 }
@@ -63,7 +63,7 @@ fn send(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A socket that cuts what it sends, and the largest batch that it takes at once.
+/// Creates a socket that splits its sends, and the largest batch that one send takes.
 fn sender(options: &Options) -> Result<(UdpSocket, Vec<u8>)> {
     let socket = UdpSocket::bind(("0.0.0.0", 0))?;
     let segment = i32::try_from(options.segment)?;
@@ -81,7 +81,7 @@ fn receive(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A socket that takes what comes in batches.
+/// Creates a socket that receives batches.
 fn receiver(address: SocketAddr) -> Result<UdpSocket> {
     let socket = UdpSocket::bind(address).with_context(|| format!("cannot bind {address}"))?;
     setsockopt(&socket, sockopt::UdpGroSegment, &true).context("the kernel has no UDP_GRO")?;
@@ -91,7 +91,7 @@ fn receiver(address: SocketAddr) -> Result<UdpSocket> {
     Ok(socket)
 }
 
-/// The bytes that came after the first batch, and the time until the last one.
+/// Returns the bytes received after the first batch, and the time until the last one.
 fn count(socket: &UdpSocket, first_within: Duration, silence: Duration) -> Result<(u64, Duration)> {
     let mut buffer = vec![0u8; BATCH_MAX];
     socket.set_read_timeout(Some(first_within))?;
@@ -108,7 +108,7 @@ fn count(socket: &UdpSocket, first_within: Duration, silence: Duration) -> Resul
     Ok((bytes, last - started))
 }
 
-/// The stream beside ours.
+/// The UDP stream as a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpStream {
     pub place: Place,

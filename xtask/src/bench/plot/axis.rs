@@ -1,6 +1,6 @@
-//! A logarithmic axis: where a value stands, and which values get a mark.
+//! A logarithmic axis: the positions of values, and the values that get a mark.
 
-/// Values from `low` to `high`, at places from `from` to `to`.
+/// Values from `low` to `high`, at positions from `from` to `to`.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
     low: f64,
@@ -10,7 +10,8 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis that holds all `values` between whole powers of `base`. What is not above zero has no logarithm.
+    /// Creates an axis that contains all `values` between whole powers of `base`. Ignores values that are not positive,
+    /// as they have no logarithm.
     pub fn around(values: impl Iterator<Item = f64>, base: f64, from: f64, to: f64) -> Option<Axis> {
         let (low, high) = values
             .filter(|value| value.is_finite() && *value > 0.0)
@@ -23,13 +24,13 @@ impl Axis {
         Some(Axis { low: base.powf(below), high: base.powf(above), from, to })
     }
 
-    /// The place of a value.
+    /// Returns the position of a value.
     pub fn place(&self, value: f64) -> f64 {
         let share = (value / self.low).ln() / (self.high / self.low).ln();
         self.from + share * (self.to - self.from)
     }
 
-    /// The powers of `base` on it.
+    /// Returns the powers of `base` on the axis.
     pub fn powers(&self, base: f64) -> Vec<f64> {
         let first = (self.low.ln() / base.ln() - 1e-9).ceil() as i32;
         let last = (self.high.ln() / base.ln() + 1e-9).floor() as i32;
@@ -37,7 +38,7 @@ impl Axis {
     }
 }
 
-/// A size as people say it.
+/// Formats a size for people.
 pub fn bytes(size: f64) -> String {
     let size = size.round() as u64;
     match size {
@@ -47,7 +48,7 @@ pub fn bytes(size: f64) -> String {
     }
 }
 
-/// A power of ten without needless zeros.
+/// Formats a power of ten without needless zeros.
 pub fn decimal(value: f64) -> String {
     if value >= 1.0 { format!("{value:.0}") } else { format!("{value:.6}").trim_end_matches('0').to_owned() }
 }

@@ -1,4 +1,4 @@
-//! The plot: a panel for each sweep, both axes logarithmic, ours drawn through and the peers dashed.
+//! The plot: a panel for each sweep, both axes logarithmic, ours in solid lines and the peers dashed.
 
 mod axis;
 mod svg;
@@ -11,23 +11,23 @@ use svg::{Anchor, Svg};
 const COLUMNS: usize = 2;
 const PANEL: [f64; 2] = [620.0, 400.0];
 const HEAD: f64 = 50.0;
-/// Around the axes of a panel: left, top, right (the names of the curves), bottom.
+/// Margins around the axes of a panel: left, top, right (the names of the curves), bottom.
 const MARGIN: [f64; 4] = [62.0, 40.0, 178.0, 46.0];
 
 const INK: &str = "#1f2430";
 const FAINT: &str = "#6b7280";
 const GRID: &str = "#e5e7eb";
-/// Told apart by those, too, who see fewer colours (Okabe and Ito).
+/// Colours that colour-blind readers can distinguish (Okabe and Ito).
 const OURS: [&str; 3] = ["#d55e00", "#0072b2", "#009e73"];
 const THEIRS: [&str; 3] = ["#4d4d4d", "#cc79a7", "#b8860b"];
 const DASHES: &str = "5 4";
 
-/// Between two marks of the sizes.
+/// Factor between two marks of the sizes.
 const SIZE_STEP: f64 = 8.0;
-/// Names in the legend are so far apart.
+/// Distance between names in the legend.
 const LEGEND_STEP: f64 = 19.0;
 
-/// All sweeps in one picture.
+/// Draws all sweeps in one picture.
 pub fn draw(sweeps: &[Swept], caption: &str) -> String {
     let rows = sweeps.len().div_ceil(COLUMNS).max(1);
     let columns = sweeps.len().clamp(1, COLUMNS);
@@ -66,7 +66,7 @@ fn panel(svg: &mut Svg, swept: &Swept, [x, y]: [f64; 2]) {
     }
 }
 
-/// What a figure is divided by in the plot, and the sign of the quotient.
+/// Returns the divisor of a figure in the plot, and the unit of the quotient.
 fn unit_of(unit: Unit) -> (f64, &'static str) {
     match unit {
         Unit::BytesPerSecond => (1e9, "GB/s"),
@@ -145,7 +145,7 @@ mod tests {
     fn every_curve_every_point_and_every_spread_is_drawn() {
         let ours = curve_of("ib_write_bw", true, &[(8, &[1e8, 2e8, 3e8]), (1 << 20, &[4e10])]);
         let svg = draw(&[swept(vec![ours, curve_of("memcpy", false, &[(8, &[1e9])])])], "a machine & a date");
-        // Two curves with a line in the legend each.
+        // Two curves, each with a line in the legend.
         assert_eq!(svg.matches("<polyline").count(), 4);
         assert_eq!(svg.matches("<circle").count(), 3);
         assert_eq!(svg.matches("stroke-dasharray").count(), 2);

@@ -2,12 +2,12 @@
 
 use std::fmt::{Display, Write};
 
-/// A picture that grows.
+/// A picture under construction.
 pub struct Svg {
     text: String,
 }
 
-/// How a text stands to its place.
+/// Alignment of a text to its position.
 #[derive(Clone, Copy, Debug)]
 pub enum Anchor {
     Start,
@@ -16,7 +16,7 @@ pub enum Anchor {
 }
 
 impl Svg {
-    /// An empty picture on white.
+    /// Creates an empty picture on white.
     pub fn new(width: f64, height: f64) -> Svg {
         let text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -31,7 +31,7 @@ impl Svg {
         let _ = writeln!(self.text, "{element}");
     }
 
-    /// A straight line.
+    /// Adds a straight line.
     pub fn line(&mut self, [x1, y1]: [f64; 2], [x2, y2]: [f64; 2], colour: &str, width: f64) {
         self.add(format_args!(
             "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\" \
@@ -39,7 +39,7 @@ impl Svg {
         ));
     }
 
-    /// A line through points; dashed where `dashes` is not empty.
+    /// Adds a line through points; dashed if `dashes` is not empty.
     pub fn curve(&mut self, points: &[[f64; 2]], colour: &str, width: f64, dashes: &str) {
         let points: Vec<_> = points.iter().map(|[x, y]| format!("{x:.1},{y:.1}")).collect();
         let dashes = if dashes.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dashes}\"") };
@@ -49,7 +49,7 @@ impl Svg {
         ));
     }
 
-    /// A dot that tells `title` to whoever points at it.
+    /// Adds a dot with `title` as its tooltip.
     pub fn dot(&mut self, [x, y]: [f64; 2], radius: f64, colour: &str, title: &str) {
         self.add(format_args!(
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{colour}\"><title>{}</title></circle>",
@@ -57,7 +57,7 @@ impl Svg {
         ));
     }
 
-    /// A text.
+    /// Adds a text.
     pub fn text(&mut self, [x, y]: [f64; 2], size: f64, anchor: Anchor, colour: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -70,14 +70,14 @@ impl Svg {
         ));
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     pub fn finish(mut self) -> String {
         self.add("</svg>");
         self.text
     }
 }
 
-/// What XML would take for its own is written as an entity.
+/// Escapes XML's special characters.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,15 +1,15 @@
-//! The sizes of fat trees at which our manager is measured beside OpenSM. OpenSM has every engine that suits a fat tree, with
-//! few and with many SMPs under way: the best of them is what counts.
+//! The sizes of fat trees for the comparison of our manager with OpenSM. OpenSM runs with every engine that suits a fat
+//! tree, with few and with many SMPs outstanding; its best result counts.
 
 use super::super::case::{Case, Rival};
 use super::super::room::Place;
 use super::{Figure, Manager, Subnet, Tree};
 
-/// Of OpenSM's time until the subnet is up.
+/// Goal: share of OpenSM's time until the subnet is up.
 const UP: f64 = 0.35;
-/// Of its time after a cable is cut.
+/// Goal: share of its time after a cable is cut.
 const AGAIN: f64 = 0.3;
-/// Of its memory.
+/// Goal: share of its memory.
 const PEAK: f64 = 0.5;
 
 macro_rules! rivals {
@@ -53,7 +53,7 @@ const fn tree(pods: Option<usize>) -> Tree {
     Tree { radix: 36, pods }
 }
 
-/// All of them.
+/// All cases.
 pub const ALL: &[[Case; 3]] = &[
     cases!(
         Place::Subnet { large: false },

@@ -1,10 +1,10 @@
-//! The logs of both managers, which have one form: `Nov 20 12:40:00 569913 [..] 0x80 -> SUBNET UP`.
+//! The logs of both managers, which have the same format: `Nov 20 12:40:00 569913 [..] 0x80 -> SUBNET UP`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const DAY_S: f64 = 86_400.0;
 
-/// The times of day, in seconds of UTC, at which the subnet was up.
+/// Returns the times of day, in seconds of UTC, at which the subnet was up.
 pub fn ups(text: &str) -> impl Iterator<Item = f64> {
     text.lines().filter(|line| line.trim_end().ends_with("-> SUBNET UP")).filter_map(time_of_day)
 }
@@ -17,7 +17,7 @@ fn time_of_day(line: &str) -> Option<f64> {
     Some(hours * 3600.0 + minutes * 60.0 + seconds + micros / 1e6)
 }
 
-/// Seconds from a moment to a time of day, less than a day later.
+/// Returns the seconds from a moment to a time of day, less than a day later.
 pub fn since(moment: SystemTime, time_of_day: f64) -> f64 {
     let moment = moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() % DAY_S;
     (time_of_day - moment).rem_euclid(DAY_S)

@@ -1,6 +1,6 @@
-//! Subnet managers on Debian's ibsim: how long until the subnet is up, how long after a cable is cut, and how much memory
-//! that takes. Each run has a simulator of its own, fresh, with the same network; one run yields all three figures. The
-//! simulator has one core and the manager, whichever it is, the other.
+//! Subnet managers on Debian's ibsim: the time until the subnet is up, the time after a cable is cut, and the peak
+//! memory. Each run has a fresh simulator of the same network; one run yields all three figures. The simulator has one
+//! core, and the manager the other.
 
 mod cases;
 mod log;
@@ -19,31 +19,31 @@ use weft_interop::{IbSim, Proc};
 pub use cases::ALL as CASES;
 pub use tree::Tree;
 
-/// How long a manager may take until the subnet is up.
+/// Time limit for a manager to bring the subnet up.
 const UP_WITHIN: Duration = Duration::from_secs(200);
-/// How long it may take after a cable is cut.
+/// Time limit after a cable is cut.
 const AGAIN_WITHIN: Duration = Duration::from_secs(100);
-/// How often its log is looked at; what counts is the time that stands there.
+/// Interval between reads of its log; the time in the log is the one that counts.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// So long a manager writes nothing before a cable is cut: what follows on the first sweep is over.
+/// Silence of a manager before a cable is cut: the work after its first sweep is done.
 const REST: Duration = Duration::from_secs(2);
 
-/// Which manager, told what.
+/// A manager with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Manager {
     Weft,
-    /// With a routing engine and so many SMPs under way.
+    /// OpenSM with a routing engine and this many SMPs outstanding.
     OpenSm(&'static str, u32),
 }
 
-/// Which of a run's figures.
+/// One of a run's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
     /// From the manager's start until it writes SUBNET UP.
     Up,
-    /// From the cut until it writes so again.
+    /// From the cut until it writes that again.
     Again,
-    /// The most memory that it held.
+    /// Its peak memory.
     Peak,
 }
 
@@ -55,10 +55,10 @@ pub struct Subnet {
     pub figure: Figure,
 }
 
-/// What a run brought, in the order of [`Figure`].
+/// Figures of a run, in the order of [`Figure`].
 type Run = [f64; 3];
 
-/// Runs by network and manager. Each figure of a manager takes them in turn, so that three cases share them.
+/// Runs by network and manager. Each figure of a manager takes them in turn, so that three cases share the runs.
 #[derive(Default)]
 struct Runs {
     done: BTreeMap<(usize, Manager), Vec<Run>>,
@@ -104,7 +104,7 @@ impl Program for Subnet {
 }
 
 impl Manager {
-    /// Its command line.
+    /// Returns its command line.
     fn words(self, log: &Path, config: &Path) -> Vec<String> {
         let (log, config) = (log.display(), config.display());
         let line = match self {
@@ -114,7 +114,7 @@ impl Manager {
         line.split(' ').map(str::to_owned).collect()
     }
 
-    /// The file that its command line names.
+    /// Returns the content of the file that its command line names.
     fn config(self, dir: &Path) -> String {
         let Manager::OpenSm(engine, smps) = self else { return String::new() };
         let dir = dir.display();
@@ -125,7 +125,7 @@ impl Manager {
     }
 }
 
-/// A manager on a fresh simulator, from its start to its end.
+/// Runs a manager on a fresh simulator, from its start to its end.
 fn run(room: &Room, tree: Tree, manager: Manager) -> Result<Run> {
     let lab = room.lab()?;
     let net = lab.file(&format!("tree{}.net", tree.hosts()));
@@ -140,7 +140,7 @@ fn run(room: &Room, tree: Tree, manager: Manager) -> Result<Run> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let host = Tree::first_host();
     let line = if manager == Manager::Weft { sim.weft_words(&host, &words)? } else { sim.words(&host, &words) };
-    // What OpenSM remembers of LIDs is kept there, and each run is to begin without.
+    // OpenSM caches LIDs there, and each run must start without a cache.
     let cache = lab.file("subnet.cache");
     let _ = std::fs::remove_dir_all(&cache);
     std::fs::create_dir(&cache)?;
@@ -157,7 +157,7 @@ fn run(room: &Room, tree: Tree, manager: Manager) -> Result<Run> {
     Ok([up, again, peak])
 }
 
-/// The time of day in the line that says that the subnet is up, after so many others.
+/// Returns the time of day in the next line that reports the subnet up, after `after` earlier ones.
 fn next_up(program: &mut Proc, log: &Path, after: usize, within: Duration) -> Result<f64> {
     let until = Instant::now() + within;
     loop {
@@ -170,7 +170,7 @@ fn next_up(program: &mut Proc, log: &Path, after: usize, within: Duration) -> Re
     }
 }
 
-/// Waits until nothing is written any more, and says how often the subnet was up.
+/// Waits until the log is silent, and returns how often the subnet was up.
 fn rest(log: &Path) -> Result<usize> {
     let len = || std::fs::metadata(log).map(|found| found.len());
     let (mut last, mut since) = (len()?, Instant::now());
@@ -188,10 +188,10 @@ fn read(log: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(log).unwrap_or_default()).into_owned()
 }
 
-/// The most memory that a process held, in bytes.
+/// Returns the peak memory of a process, in bytes.
 fn peak(pid: u32) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("the kernel tells no VmHWM")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in /proc")?;
     let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kib * 1024.0)
 }

@@ -1,50 +1,50 @@
-//! Fat trees as ibsim reads them: half of a leaf's ports go up, and where there are fewer pods than a core switch has
-//! ports, the core is as much smaller and has several cables to each pod.
+//! Fat trees in ibsim's format: half of a leaf's ports go up. If there are fewer pods than a core switch has ports, the
+//! core is smaller by that factor and has several cables to each pod.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A fat tree of switches with so many ports.
+/// A fat tree of switches with this many ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
     pub radix: usize,
-    /// Subtrees of `radix / 2` leaves and as many switches above them; none: two levels.
+    /// Subtrees of `radix / 2` leaves and as many switches above them; `None` means two levels.
     pub pods: Option<usize>,
 }
 
-/// Who is at the end of a cable.
+/// The end of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Host(usize),
     Switch(usize, usize),
 }
 
-/// Cables of the switches, by their ports.
+/// Cables of the switches, by port.
 type Cables = Vec<BTreeMap<usize, End>>;
 
 impl Tree {
-    /// Leaves of the tree.
+    /// Returns the number of leaves.
     fn leaves(self) -> usize {
         self.pods.map_or(self.radix, |pods| pods * self.radix / 2)
     }
 
-    /// Hosts, which fill the leaves.
+    /// Returns the number of hosts, which fill the leaves.
     pub fn hosts(self) -> usize {
         self.leaves() * self.radix / 2
     }
 
-    /// Switches of all levels.
+    /// Returns the number of switches of all levels.
     pub fn switches(self) -> usize {
         let half = self.radix / 2;
         self.pods.map_or(self.radix + half, |pods| pods * self.radix + half * pods / 2)
     }
 
-    /// What a manager calls the host that it runs on, and ibsim by its command's `SIM_HOST`.
+    /// Returns the manager's name for the host that it runs on, which ibsim takes from `SIM_HOST`.
     pub fn first_host() -> String {
         format!("H-{}", host_guid(1))
     }
 
-    /// ibsim's command that cuts a cable between switches.
+    /// Returns ibsim's command that cuts a cable between switches.
     pub fn cut(self) -> String {
         format!("Unlink \"S-{}\"[{}]", switch_guid(0), self.radix / 2 + 1)
     }
@@ -62,7 +62,7 @@ impl Tree {
             }
             return self.with_hosts(cables);
         };
-        // Switches of the core that one of a pod reaches, and cables of one of the core to each pod.
+        // Core switches connected to one switch of a pod, and cables from one core switch to each pod.
         let (reached, each) = (pods / 2, self.radix / pods);
         for pod in 0..pods {
             let (leaves, above) = (pod * self.radix, pod * self.radix + half);
@@ -89,7 +89,7 @@ impl Tree {
         cables
     }
 
-    /// The network in the form that ibnetdiscover prints.
+    /// Returns the network in ibnetdiscover's format.
     pub fn net(self) -> String {
         let mut text = String::new();
         let mut hosts = String::new();

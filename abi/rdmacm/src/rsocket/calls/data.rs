@@ -7,10 +7,10 @@ use super::sized;
 use crate::rsocket::address::Address;
 use crate::rsocket::index::{self, Rsocket};
 
-/// Buffers of one call at most, as the kernel has it.
+/// Maximum number of buffers in one call: the kernel's limit.
 const BUFFERS_MAX: usize = 1024;
 
-/// The buffers of a call.
+/// Returns the buffers of a call.
 ///
 /// # Safety
 /// `iov` has `count` entries.
@@ -18,7 +18,7 @@ unsafe fn buffers<'a>(iov: *const iovec, count: usize) -> Result<&'a [iovec], c_
     match count {
         0 => Ok(&[]),
         1..=BUFFERS_MAX if !iov.is_null() => {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller upholds the contract.
             Ok(unsafe { std::slice::from_raw_parts(iov, count) })
         }
         _ => Err(libc::EINVAL),
@@ -26,7 +26,7 @@ unsafe fn buffers<'a>(iov: *const iovec, count: usize) -> Result<&'a [iovec], c_
 }
 
 /// # Safety
-/// The buffers have room for their bytes; the address has as much as its length says, or either is null.
+/// The buffers have room for their bytes; the address has room for the stated length, or either is null.
 unsafe fn receive(
     socket: c_int,
     buffers: &[iovec],
@@ -34,7 +34,7 @@ unsafe fn receive(
     addr: *mut sockaddr,
     addrlen: *mut socklen_t,
 ) -> Result<usize, c_int> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         match index::socket(socket)? {
             Rsocket::Stream(stream) => {
@@ -62,7 +62,7 @@ unsafe fn receive(
 /// # Safety
 /// The buffers have their bytes.
 unsafe fn send(socket: c_int, buffers: &[iovec], flags: c_int, to: Option<Address>) -> Result<usize, c_int> {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller upholds the contract.
     unsafe {
         match (index::socket(socket)?, to) {
             (Rsocket::Stream(_), Some(_)) => Err(libc::EISCONN),
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn rsendmsg(socket: c_int, msg: *const msghdr, flags: c_in
             return sized(Err(libc::ENOTSUP));
         }
         let name = (*msg).msg_name.cast::<sockaddr>();
-        // A stream needs no address; programs give it one nevertheless.
+        // A stream needs no address, but programs may pass one.
         let unneeded = name.is_null() || matches!(index::find(socket), Some(Rsocket::Stream(_)));
         let to = if unneeded { Ok(None) } else { Address::read(name, (*msg).msg_namelen).map(Some) };
         to.and_then(|to| send(socket, buffers((*msg).msg_iov, (*msg).msg_iovlen as _)?, flags, to))

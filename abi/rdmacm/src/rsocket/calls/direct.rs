@@ -1,4 +1,4 @@
-//! Direct placement into buffers that one side mapped for the other.
+//! Direct data placement into buffers that one side maps for the other.
 
 use libc::{c_int, c_void, iovec, off_t};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ fn stream(socket: c_int) -> Result<Arc<Stream>, c_int> {
     }
 }
 
-/// Maps a buffer: with PROT_WRITE the peer may write it, by offsets that start at `offset`, or at the buffer's own
-/// address if that is -1. Returns where they start.
+/// Maps a buffer: with PROT_WRITE the peer may write it, at offsets from `offset` on, or from the buffer's own address
+/// on if that is -1. Returns the first offset.
 pub extern "C" fn riomap(
     socket: c_int,
     buf: *mut c_void,
@@ -29,12 +29,12 @@ pub extern "C" fn riomap(
     mapped.unwrap_or_else(|errno| fail(errno).into())
 }
 
-/// Takes a mapping back.
+/// Removes a mapping.
 pub extern "C" fn riounmap(socket: c_int, buf: *mut c_void, len: usize) -> c_int {
     code(stream(socket).and_then(|stream| stream.unmap(buf, len)))
 }
 
-/// Writes into buffers that the peer mapped; how many bytes went.
+/// Writes into buffers that the peer mapped; returns the number of bytes written.
 pub unsafe extern "C" fn riowrite(
     socket: c_int,
     buf: *const c_void,

@@ -1,4 +1,4 @@
-//! The exported calls, by families. Each finds the rsocket of its descriptor and turns errors into errno.
+//! The exported calls, by family. Each finds the rsocket of its descriptor and converts errors to errno.
 
 pub(crate) mod data;
 pub(crate) mod direct;
@@ -10,7 +10,7 @@ use libc::c_int;
 
 use crate::errors::set_errno;
 
-/// A size or a descriptor, or -1 with errno.
+/// Returns a size or a descriptor, or -1 with errno.
 fn sized(result: Result<usize, c_int>) -> isize {
     match result {
         Ok(size) => size as isize,

@@ -5,7 +5,7 @@ use libc::{c_int, sockaddr, socklen_t};
 use crate::errors::{code, errno};
 use crate::rsocket::index::{self, Rsocket};
 
-/// The kernel's answer about a datagram socket's own UDP socket.
+/// Converts the kernel's result for a datagram socket's own UDP socket.
 fn kernel(answer: c_int) -> Result<(), c_int> {
     if answer == 0 { Ok(()) } else { Err(errno()) }
 }
@@ -15,7 +15,7 @@ pub unsafe extern "C" fn rgetpeername(socket: c_int, addr: *mut sockaddr, addrle
     code(index::socket(socket).and_then(|rsocket| match rsocket {
         Rsocket::Stream(stream) => {
             let peer = stream.peer_address()?;
-            // SAFETY: the caller's place for an address, as large as it says.
+            // SAFETY: the caller's place for an address, of the stated size.
             unsafe { peer.write(addr, addrlen) };
             Ok(())
         }
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn rgetsockname(socket: c_int, addr: *mut sockaddr, addrle
     code(index::socket(socket).and_then(|rsocket| match rsocket {
         Rsocket::Stream(stream) => {
             let own = stream.local_address()?;
-            // SAFETY: the caller's place for an address, as large as it says.
+            // SAFETY: the caller's place for an address, of the stated size.
             unsafe { own.write(addr, addrlen) };
             Ok(())
         }

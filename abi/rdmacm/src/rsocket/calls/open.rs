@@ -1,4 +1,4 @@
-//! Making, connecting and ending rsockets.
+//! Creating, connecting and closing rsockets.
 
 use libc::{AF_INET, AF_INET6, IPPROTO_TCP, IPPROTO_UDP, SOCK_DGRAM, SOCK_STREAM, c_int, sockaddr, socklen_t};
 use weft_abi_types::AF_IB;
@@ -46,7 +46,7 @@ fn open(domain: c_int, kind: c_int, protocol: c_int) -> Result<c_int, c_int> {
 /// bind(2).
 pub unsafe extern "C" fn rbind(socket: c_int, addr: *const sockaddr, addrlen: socklen_t) -> c_int {
     let bound = index::socket(socket).and_then(|rsocket| {
-        // SAFETY: the caller's address, as long as it says.
+        // SAFETY: the caller's address, of the stated length.
         let address = unsafe { Address::read(addr, addrlen)? };
         match rsocket {
             Rsocket::Stream(stream) => stream.bind(&address),
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn raccept(socket: c_int, addr: *mut sockaddr, addrlen: *m
             if let Ok(peer) = stream.peer_address()
                 && !addr.is_null()
             {
-                // SAFETY: the caller's place for an address, as large as it says.
+                // SAFETY: the caller's place for an address, of the stated size.
                 unsafe { peer.write(addr, addrlen) };
             }
             let fd = stream.fd();
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn raccept(socket: c_int, addr: *mut sockaddr, addrlen: *m
 /// connect(2).
 pub unsafe extern "C" fn rconnect(socket: c_int, addr: *const sockaddr, addrlen: socklen_t) -> c_int {
     let connected = index::socket(socket).and_then(|rsocket| {
-        // SAFETY: the caller's address, as long as it says.
+        // SAFETY: the caller's address, of the stated length.
         let address = unsafe { Address::read(addr, addrlen)? };
         match rsocket {
             Rsocket::Stream(stream) => stream.connect(&address),
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn rconnect(socket: c_int, addr: *const sockaddr, addrlen:
     code(connected)
 }
 
-/// shutdown(2), which waits until the peer has everything.
+/// shutdown(2); waits until the peer has received all data.
 pub extern "C" fn rshutdown(socket: c_int, how: c_int) -> c_int {
     let direction = match how {
         libc::SHUT_RD => Direction::Read,

@@ -6,7 +6,7 @@ use crate::errors::{code, fail};
 use crate::rsocket::index::{self, Rsocket};
 use crate::rsocket::options::{Options, answer, argument};
 
-/// setsockopt(2), with the level SOL_RDMA.
+/// setsockopt(2), plus the level SOL_RDMA.
 pub unsafe extern "C" fn rsetsockopt(
     socket: c_int,
     level: c_int,
@@ -15,7 +15,7 @@ pub unsafe extern "C" fn rsetsockopt(
     optlen: socklen_t,
 ) -> c_int {
     code(index::socket(socket).and_then(|rsocket| {
-        // SAFETY: the caller's value, as long as it says.
+        // SAFETY: the caller's value, of the stated length.
         let value = unsafe { argument(optval, optlen)? };
         match rsocket {
             Rsocket::Stream(stream) => stream.set_option(level, optname, value),
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn rsetsockopt(
     }))
 }
 
-/// getsockopt(2), with the level SOL_RDMA.
+/// getsockopt(2), plus the level SOL_RDMA.
 pub unsafe extern "C" fn rgetsockopt(
     socket: c_int,
     level: c_int,
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn rgetsockopt(
         if optval.is_null() || optlen.is_null() {
             return Err(libc::EFAULT);
         }
-        // SAFETY: the caller's place for a value, as large as it says.
+        // SAFETY: the caller's place for a value, of the stated size.
         unsafe {
             let room = *optlen as usize;
             let value = match rsocket {
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn rgetsockopt(
     }))
 }
 
-/// fcntl(2), for the flags. In C it takes a variable argument, which travels as a third one does.
+/// fcntl(2), for the flags. In C it takes a variable argument, which is passed like a third one.
 pub extern "C" fn rfcntl(socket: c_int, cmd: c_int, arg: c_long) -> c_int {
     let flags = |options: &mut Options| match cmd {
         libc::F_GETFL => Ok(options.file_flags),

@@ -1,4 +1,4 @@
-//! What a datagram socket's lock guards, and what completions do to it.
+//! The state that a datagram socket's lock guards, and its changes by completions.
 
 use libc::pollfd;
 use std::collections::{BTreeMap, VecDeque};
@@ -10,15 +10,15 @@ use crate::rsocket::proto::datagram::SLOT_BYTES;
 use crate::rsocket::wait::Progress;
 use crate::rsocket::wake::Wakers;
 
-/// Peers that are remembered at most.
+/// Maximum number of remembered peers.
 pub(super) const PEERS_MAX: usize = 4096;
-/// Above this, only those that the program sends to are remembered: anybody can send UDP.
+/// Above this, only peers that the program sends to are remembered: any host can send UDP.
 pub(super) const STRANGERS_MAX: usize = 2048;
 
-/// The state of a datagram socket. Its objects go in the order in which they stand here.
+/// The state of a datagram socket. Fields are dropped in their order.
 pub(crate) struct Core {
     pub(crate) options: Options,
-    /// It takes messages.
+    /// The socket receives messages.
     pub(super) started: bool,
     pub(super) closed: bool,
     pub(super) wakers: Wakers,
@@ -28,13 +28,13 @@ pub(crate) struct Core {
     pub(super) queues: Vec<QueuePair>,
 }
 
-/// A peer that messages go to.
+/// A destination of messages.
 pub(super) struct Peer {
-    /// Which of the queue pairs is on the way to it.
+    /// Index of the queue pair on the path to it.
     pub(super) queue: usize,
-    /// Its queue pair, once that is known.
+    /// Address handle and number of its queue pair, once known.
     pub(super) reachable: Option<(Handle, u32)>,
-    /// The queue pair that is being looked for.
+    /// Number of the queue pair that is being resolved.
     pub(super) resolving: Option<u32>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Peer {
 pub(super) enum Received {
     /// In a receive slot of a queue pair, header and data.
     Slot { queue: usize, slot: u32, bytes: usize },
-    /// It came over UDP.
+    /// Received over UDP.
     Udp { source: SocketAddr, data: Vec<u8> },
 }
 
@@ -60,7 +60,7 @@ impl Core {
         }
     }
 
-    /// Brings queues and buffers to one size: a slot for each request.
+    /// Makes queues and buffers consistent in size: one slot for each request.
     pub(super) fn settle_sizes(&mut self) {
         let settle = |queue: &mut u16, bytes: &mut u32| {
             let slots = (*bytes / SLOT_BYTES as u32).min(u32::from(*queue)).clamp(1, QUEUE_MAX);
@@ -71,19 +71,19 @@ impl Core {
         settle(&mut self.options.sq_size, &mut self.options.send_bytes);
     }
 
-    /// Whether everything that was sent is on its way.
+    /// Whether all sends have completed.
     pub(super) fn idle(&self) -> bool {
         self.queues.iter().all(QueuePair::idle)
     }
 
-    /// Keeps a message that came over UDP, if there is room: datagrams are lost otherwise.
+    /// Keeps a message received over UDP if there is room, else drops it.
     pub(super) fn keep(&mut self, source: SocketAddr, data: &[u8]) {
         if self.received.len() < usize::from(self.options.rq_size) {
             self.received.push_back(Received::Udp { source, data: data.to_vec() });
         }
     }
 
-    /// What poll(2) says.
+    /// Returns the ready events, as poll(2) reports them.
     pub(super) fn ready(&self, events: i16) -> i16 {
         let mut ready = 0;
         if !self.received.is_empty() {
@@ -110,7 +110,7 @@ impl Progress for Core {
                         if self.received.len() < usize::from(self.options.rq_size) {
                             self.received.push_back(Received::Slot { queue: number, slot, bytes });
                         } else {
-                            // Lost. A device that refuses a receive refuses everything from now on.
+                            // The message is lost. A device that refuses a receive refuses everything from now on.
                             let _ = queue.post_receive(slot);
                         }
                     }

@@ -1,7 +1,7 @@
 //! SOCK_DGRAM: unreliable datagrams over queue pairs, one for each local address, beside a socket of plain UDP.
 //!
-//! The UDP socket gives the datagram socket its address, and carries the first messages to a peer, whose answer tells
-//! the number of its queue pair; from then on messages go there. The service thread reads the UDP socket.
+//! The UDP socket gives the datagram socket its address, and carries the first messages to a peer, whose reply contains
+//! its queue pair number; from then on messages go there. The service thread reads the UDP socket.
 
 pub(crate) mod core;
 pub(crate) mod option;
@@ -25,7 +25,7 @@ use super::wake::Waker;
 
 /// A datagram socket.
 pub(crate) struct Datagram {
-    /// Of plain UDP; its descriptor is the one that the program knows.
+    /// The plain UDP socket; its descriptor is the program's descriptor.
     socket: OwnedFd,
     key: u64,
     service: Arc<Service>,
@@ -35,7 +35,7 @@ pub(crate) struct Datagram {
 }
 
 impl Datagram {
-    /// A new one; ENODEV without devices.
+    /// Creates a datagram socket; ENODEV without devices.
     pub(crate) fn new(family: c_int, options: Options) -> Result<Arc<Datagram>, c_int> {
         let service = service()?;
         let socket = udp::socket(family)?;
@@ -48,7 +48,7 @@ impl Datagram {
         Ok(datagram)
     }
 
-    /// The number that the program knows it by.
+    /// Returns the program's descriptor.
     pub(crate) fn fd(&self) -> c_int {
         self.socket.as_raw_fd()
     }
@@ -67,7 +67,7 @@ impl Datagram {
         self.start(&mut self.lock())
     }
 
-    /// Sets the peer of sends that name none.
+    /// Sets the default peer of sends.
     pub(crate) fn connect(&self, peer: SocketAddr) -> Result<(), c_int> {
         udp::connect(&self.socket, peer)?;
         let mut core = self.lock();
@@ -78,7 +78,7 @@ impl Datagram {
         Ok(())
     }
 
-    /// From here on the socket takes messages.
+    /// Starts receiving messages.
     fn start(&self, core: &mut Core) -> Result<(), c_int> {
         if core.started {
             return Ok(());
@@ -90,7 +90,7 @@ impl Datagram {
         Ok(())
     }
 
-    /// Ends the socket, once everything that was sent is on its way.
+    /// Closes the socket, once all sends have completed.
     pub(crate) fn close(&self) {
         self.service.unwatch(&self.socket);
         self.service.leave(self.key);
@@ -104,14 +104,15 @@ impl Datagram {
         drop((peers, queues));
     }
 
-    /// What is ready of `events`.
+    /// Returns the ready ones of `events`.
     pub(crate) fn ready(&self, events: i16) -> i16 {
         let mut core = self.lock();
         core.progress();
         core.ready(events)
     }
 
-    /// As [`Datagram::ready`]; if nothing is, the thread is woken when that changes, and `fds` is told what to sleep on.
+    /// As [`Datagram::ready`]; if none is ready, registers the thread to be woken by a change, and adds the descriptors
+    /// to sleep on to `fds`.
     pub(crate) fn ready_or_register(&self, events: i16, waker: &Waker, fds: &mut Vec<pollfd>) -> i16 {
         let mut core = self.lock();
         core.arm();
@@ -122,7 +123,7 @@ impl Datagram {
         now
     }
 
-    /// After a sleep that [`Datagram::ready_or_register`] began.
+    /// Unregisters after a sleep that [`Datagram::ready_or_register`] prepared.
     pub(crate) fn unregister(&self, waker: &Waker, readable: bool) {
         let mut core = self.lock();
         core.wakers.unregister(waker);

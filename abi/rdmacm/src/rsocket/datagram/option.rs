@@ -1,4 +1,4 @@
-//! Options of datagram sockets: the UDP socket has those of the kernel, the rest are ours.
+//! Options of datagram sockets: the kernel's options are set on the UDP socket, the rest are handled here.
 
 use libc::{SOL_SOCKET, c_int, socklen_t};
 
@@ -12,7 +12,7 @@ impl Datagram {
         if level == SOL_RDMA {
             return if core.started { Err(libc::EINVAL) } else { core.options.set_rdma(name, value) };
         }
-        // SAFETY: our socket, and a value of as many bytes.
+        // SAFETY: our socket, and a value of the length given.
         let set = unsafe { libc::setsockopt(self.fd(), level, name, value.as_ptr().cast(), value.len() as socklen_t) };
         if set != 0 {
             return Err(crate::errors::errno());
@@ -29,7 +29,7 @@ impl Datagram {
         Ok(())
     }
 
-    /// `rgetsockopt`: the bytes of a value.
+    /// `rgetsockopt`: returns the bytes of a value.
     pub(crate) fn option(&self, level: c_int, name: c_int, room: usize) -> Result<Vec<u8>, c_int> {
         let ours = level == SOL_RDMA || level == SOL_SOCKET && matches!(name, libc::SO_RCVBUF | libc::SO_SNDBUF);
         if ours {
@@ -38,7 +38,7 @@ impl Datagram {
         }
         let mut value = vec![0; room.min(VALUE_BYTES_MAX)];
         let mut length = value.len() as socklen_t;
-        // SAFETY: our socket, and room for as many bytes.
+        // SAFETY: our socket, and room of the length given.
         let got = unsafe { libc::getsockopt(self.fd(), level, name, value.as_mut_ptr().cast(), &mut length) };
         if got != 0 {
             return Err(crate::errors::errno());
@@ -48,5 +48,5 @@ impl Datagram {
     }
 }
 
-/// Longest value of an option of the kernel's that is passed on.
+/// Maximum length of a kernel option's value.
 const VALUE_BYTES_MAX: usize = 4096;

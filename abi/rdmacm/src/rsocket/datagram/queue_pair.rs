@@ -1,4 +1,4 @@
-//! The queue pair of one local address, with slots to send from and to receive into.
+//! The queue pair of one local address, with send and receive slots.
 
 use libc::c_int;
 use std::mem::MaybeUninit;
@@ -24,15 +24,15 @@ use crate::rsocket::proto::inbound::Piece;
 use crate::rsocket::service::Service;
 use crate::rsocket::verbs::{ibv_create_ah, ibv_destroy_ah, ibv_query_port};
 
-/// The bit that tells receives from sends in a `wr_id`; the slot stands below it.
+/// The bit that marks a receive in a `wr_id`; the slot is in the bits below.
 const RECEIVE: u64 = 1 << 63;
-/// What the device writes before each datagram.
+/// The GRH that the device writes before each datagram.
 const GRH_BYTES: usize = 40;
 
 /// An address handle.
 pub(crate) struct Handle(*mut ibv_ah);
 
-// SAFETY: verbs' objects may be used from every thread.
+// SAFETY: any thread may use verbs objects.
 unsafe impl Send for Handle {}
 
 impl Handle {
@@ -44,14 +44,14 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: made by `new`.
+        // SAFETY: created by `new`.
         unsafe { ibv_destroy_ah(self.0) };
     }
 }
 
 /// A completion.
 pub(crate) enum Done {
-    /// A slot is free again.
+    /// A send slot is free again.
     Sent,
     /// A message with a proper header.
     Received { slot: u32, bytes: usize },
@@ -61,9 +61,9 @@ pub(crate) enum Done {
 pub(crate) struct QueuePair {
     qp: *mut ibv_qp,
     pub(super) completions: Completions,
-    /// What messages carry as their source.
+    /// Source address in the messages' headers.
     pub(super) source: SocketAddr,
-    /// Longest message, header and data.
+    /// Maximum message length, header and data.
     message_bytes: usize,
     inline_bytes: usize,
     send_memory: Region,
@@ -74,11 +74,11 @@ pub(crate) struct QueuePair {
     pub(super) id: CmId,
 }
 
-// SAFETY: verbs' objects may be used from every thread; the owner's lock keeps calls in order.
+// SAFETY: any thread may use verbs objects; the owner's lock serialises calls.
 unsafe impl Send for QueuePair {}
 
 impl QueuePair {
-    /// Makes the queue pair of `source`, with receives posted.
+    /// Creates the queue pair of `source`, with receives posted.
     pub(super) fn new(
         service: &Service,
         key: u64,
@@ -127,7 +127,7 @@ impl QueuePair {
         Ok(new)
     }
 
-    /// Its number, which peers are told over UDP.
+    /// Returns its number, which peers learn over UDP.
     pub(super) fn number(&self) -> u32 {
         // SAFETY: our queue pair.
         unsafe { (*self.qp).qp_num }
@@ -138,17 +138,17 @@ impl QueuePair {
         !self.free.is_empty()
     }
 
-    /// Whether no send is under way.
+    /// Whether no send is in progress.
     pub(super) fn idle(&self) -> bool {
         self.free.len() == self.slots
     }
 
-    /// The most data that a message carries.
+    /// Returns the maximum data length of a message.
     pub(super) fn data_max(&self) -> usize {
         self.message_bytes - source_header(self.source).bytes().len()
     }
 
-    /// Sends what is left of the buffers as one message; the caller saw that it fits and that a slot is free.
+    /// Sends the rest of the buffers as one message; the caller has checked that it fits and that a slot is free.
     pub(super) fn send(&mut self, from: &mut Gather<'_>, peer: &Handle, qpn: u32) -> Result<(), c_int> {
         let slot = self.free.pop().ok_or(libc::EAGAIN)?;
         let start = slot as usize * SLOT_BYTES;
@@ -158,7 +158,7 @@ impl QueuePair {
         from.copy_to(&self.send_memory, Piece { offset: (start + head) as u32, length: data as u32 });
         let bytes = head + data;
         let mut sge = self.send_memory.sge(Piece { offset: start as u32, length: bytes as u32 });
-        // SAFETY: numbers and null pointers.
+        // SAFETY: a structure of integers and pointers, all of which may be zero.
         let mut wr: ibv_send_wr = unsafe { std::mem::zeroed() };
         wr.wr_id = slot.into();
         wr.sg_list = &mut sge;
@@ -191,13 +191,13 @@ impl QueuePair {
         verbs(unsafe { ibv_post_recv(self.qp, &mut wr, &mut bad) })
     }
 
-    /// Takes what completed. Messages without a proper header are lost.
+    /// Takes completions. Messages without a valid header are lost.
     pub(super) fn take_completions(&mut self, done: &mut Vec<Done>) {
         let mut wcs = [MaybeUninit::<ibv_wc>::uninit(); BATCH];
         loop {
             let count = self.completions.poll(&mut wcs).unwrap_or(0);
             for wc in wcs.iter().take(count) {
-                // SAFETY: filled in by the poll.
+                // SAFETY: the poll filled it in.
                 let wc = unsafe { wc.assume_init_ref() };
                 let slot = wc.wr_id as u32;
                 if wc.wr_id & RECEIVE == 0 {
@@ -221,12 +221,12 @@ impl QueuePair {
         }
     }
 
-    /// The first bytes of a received message: enough for every header.
+    /// Returns the first bytes of a received message, enough for every header.
     fn head(&self, slot: u32, bytes: usize) -> Vec<u8> {
         self.received(slot, bytes.min(HEADER_BYTES_MAX))
     }
 
-    /// A copy of a received message.
+    /// Returns a copy of a received message.
     pub(super) fn received(&self, slot: u32, bytes: usize) -> Vec<u8> {
         self.receive_memory.to_vec(slot as usize * SLOT_BYTES, bytes)
     }
@@ -234,12 +234,12 @@ impl QueuePair {
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        // SAFETY: our identifier, which goes after this.
+        // SAFETY: our identifier, which outlives the queue pair.
         unsafe { rdma_destroy_qp(self.id.raw()) };
     }
 }
 
-/// The payload of a packet on an identifier's port.
+/// Returns the maximum payload of a packet on an identifier's port.
 fn mtu_bytes(id: &CmId) -> usize {
     let mut attr = MaybeUninit::<ibv_port_attr>::zeroed();
     let Some(context) = id.context() else { return SLOT_BYTES };

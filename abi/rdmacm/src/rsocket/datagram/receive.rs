@@ -11,11 +11,11 @@ use crate::rsocket::gather::Gather;
 use crate::rsocket::proto::datagram::{HEADER_BYTES_MAX, SLOT_BYTES, UdpOp, parse_source, parse_udp};
 use crate::rsocket::wait;
 
-/// Packets that are read over UDP before the service thread looks after others.
+/// Maximum number of UDP packets that the service thread reads before it serves others.
 const UDP_BATCH: usize = 64;
 
 impl Datagram {
-    /// Receives a message into `buffers`: how many of its bytes found room, and who sent it.
+    /// Receives a message into `buffers`: returns the number of bytes that fit, and the sender.
     ///
     /// # Safety
     /// Each buffer must have room for its bytes.
@@ -31,7 +31,7 @@ impl Datagram {
             if core.closed { Some(Err(libc::EBADF)) } else { (!core.received.is_empty()).then_some(Ok(())) }
         })?;
         found?;
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         let mut to = unsafe { Gather::new(buffers) };
         let taken = core.copy_first(&mut to)?;
         if flags & libc::MSG_PEEK == 0 {
@@ -40,7 +40,7 @@ impl Datagram {
         Ok(taken)
     }
 
-    /// Reads what came over UDP: peers tell their queue pairs there.
+    /// Reads the UDP socket, over which peers announce their queue pairs.
     pub(crate) fn on_udp(&self) {
         let mut packet = [0; SLOT_BYTES + HEADER_BYTES_MAX];
         for _ in 0..UDP_BATCH {
@@ -65,8 +65,9 @@ impl Datagram {
 }
 
 impl Core {
-    /// Whether the queue pair that a peer told is to be looked for: it is not known, and none of the peer's is being
-    /// looked for. One search a peer at most, because anybody can tell another number with each packet.
+    /// Whether the queue pair that a peer announced must be resolved: it is unknown, and no resolution for the peer is
+    /// in progress. Each peer gets one resolution at most, because any host can announce another number with each
+    /// packet.
     fn needs(&self, peer: SocketAddr, qpn: u32) -> bool {
         self.peers.get(&peer).is_some_and(|peer| {
             peer.reachable.as_ref().is_none_or(|(_, known)| *known != qpn) && peer.resolving.is_none()
@@ -79,7 +80,7 @@ impl Core {
             Received::Udp { source, data } => Ok((to.copy_bytes(data), *source)),
             Received::Slot { queue, slot, bytes } => {
                 let message = self.queues.get(*queue).ok_or(libc::EBADF)?.received(*slot, *bytes);
-                // The header was good when the message came.
+                // The header was checked when the message arrived.
                 let (source, data) = parse_source(&message).ok_or(libc::EIO)?;
                 Ok((to.copy_bytes(data), source))
             }

@@ -1,4 +1,4 @@
-//! From a peer's address and queue pair number to the handle that sends need: the connection manager resolves the way.
+//! Resolution of a peer's address and queue pair number to the address handle for sends, by the connection manager.
 
 use libc::c_int;
 use parking_lot::Mutex;
@@ -18,26 +18,27 @@ use crate::rsocket::event::Event;
 use crate::rsocket::service::{Owner, Service};
 use crate::rsocket::verbs::_ibv_query_gid_ex;
 
-/// Limit of each step.
+/// Time limit of each step.
 const STEP_MS: c_int = 2000;
-/// Entries of a GID table that are looked at.
+/// Maximum number of GID table entries examined.
 const GIDS_MAX: u32 = 256;
-/// Routers that a datagram may pass where the path does not say.
+/// Hop limit if the path has none.
 const HOP_LIMIT_DEFAULT: u8 = 64;
 
-/// The search for one peer's handle.
+/// The resolution of one peer's handle.
 pub(crate) struct Resolution {
     key: u64,
     service: Weak<Service>,
     datagram: Weak<Datagram>,
     peer: SocketAddr,
     qpn: u32,
-    /// Gone when the search is over.
+    /// `None` once the resolution is over.
     id: Mutex<Option<CmId>>,
 }
 
 impl Resolution {
-    /// Begins to look for the way to `qpn` at `peer`. If that fails, the peer's next message over UDP begins again.
+    /// Starts the resolution of the path to `qpn` at `peer`. If it fails, the peer's next message over UDP starts it
+    /// again.
     pub(super) fn begin(
         service: &Arc<Service>,
         datagram: &Weak<Datagram>,
@@ -61,7 +62,7 @@ impl Resolution {
         }
     }
 
-    /// What the connection manager tells.
+    /// Handles an event of the connection manager.
     pub(crate) fn on_event(&self, event: &Event) {
         let mut id = self.id.lock();
         let Some(known) = &*id else { return };
@@ -86,7 +87,7 @@ impl Resolution {
 }
 
 impl Core {
-    /// The search is over.
+    /// Ends the resolution.
     fn resolved(&mut self, peer: SocketAddr, qpn: u32, attr: Option<ibv_ah_attr>) {
         let Some(known) = self.peers.get_mut(&peer) else { return };
         if known.resolving == Some(qpn) {
@@ -102,14 +103,14 @@ impl Core {
     }
 }
 
-/// What leads along the resolved path.
+/// Returns the address attributes of the resolved path.
 fn attributes(id: &CmId) -> Option<ibv_ah_attr> {
-    // SAFETY: numbers, for all of which zero is a value.
+    // SAFETY: a structure of numbers, for all of which zero is a value.
     let mut attr: ibv_ah_attr = unsafe { std::mem::zeroed() };
     let (mut sgid, mut dgid) = id.gids();
     attr.grh.hop_limit = HOP_LIMIT_DEFAULT;
     if let Some(path) = id.paths().first() {
-        // SAFETY: any bytes are a GID.
+        // SAFETY: any bytes are a valid GID.
         (sgid, dgid) = unsafe { (path.sgid.raw, path.dgid.raw) };
         attr.grh.flow_label = u32::from_be(path.flow_label);
         attr.grh.traffic_class = path.traffic_class;
@@ -125,15 +126,15 @@ fn attributes(id: &CmId) -> Option<ibv_ah_attr> {
     Some(attr)
 }
 
-/// The entry of the port's table that has `gid`: of RoCE v2 if there are several.
+/// Returns the port's GID table entry for `gid`: the RoCE v2 one if there are several.
 fn gid_index(id: &CmId, gid: [u8; 16]) -> Option<u8> {
     let context = id.context()?;
     let mut found = None;
     for index in 0..GIDS_MAX {
-        // SAFETY: numbers, for all of which zero is a value.
+        // SAFETY: a structure of numbers, for all of which zero is a value.
         let mut entry: ibv_gid_entry = unsafe { std::mem::zeroed() };
         let size = size_of::<ibv_gid_entry>();
-        // SAFETY: an open context, and a place of that size for the entry; any bytes are a GID.
+        // SAFETY: an open context, and a place of that size for the entry; any bytes are a valid GID.
         let same = unsafe {
             _ibv_query_gid_ex(context, id.port_num().into(), index, &mut entry, 0, size) == 0 && entry.gid.raw == gid
         };

@@ -12,10 +12,10 @@ use crate::rsocket::proto::datagram::{SLOT_BYTES, UdpOp, udp_header};
 use crate::rsocket::wait;
 
 impl Datagram {
-    /// Sends what is in `buffers` as one message, to `to` or to the peer that was set.
+    /// Sends the content of `buffers` as one message, to `to` or to the default peer.
     ///
     /// # Safety
-    /// Each buffer must have its bytes.
+    /// Each buffer's bytes must be readable.
     pub(crate) unsafe fn send(&self, buffers: &[iovec], flags: c_int, to: Option<SocketAddr>) -> Result<usize, c_int> {
         let nonblocking = self.nonblocking(flags);
         let _alone = if nonblocking { self.sending.try_lock().ok_or(libc::EAGAIN)? } else { self.sending.lock() };
@@ -23,7 +23,7 @@ impl Datagram {
         let peer = to.map(udp::plain).or(core.connected).ok_or(libc::EDESTADDRREQ)?;
         self.start(&mut core)?;
         self.reach(&mut core, peer, PEERS_MAX)?;
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         let mut from = unsafe { Gather::new(buffers) };
         let bytes = from.left();
         if bytes > core.data_max(peer) {
@@ -39,7 +39,8 @@ impl Datagram {
         Ok(bytes)
     }
 
-    /// Has a queue pair on the way to `peer`, and the peer remembered, unless `limit` of them are already.
+    /// Ensures that there is a queue pair on the path to `peer` and that the peer is remembered, unless `limit` peers
+    /// already are.
     pub(super) fn reach(&self, core: &mut Core, peer: SocketAddr, limit: usize) -> Result<(), c_int> {
         if core.closed {
             return Err(libc::EBADF);
@@ -56,7 +57,7 @@ impl Datagram {
             None => {
                 let queue = QueuePair::new(&self.service, self.key, source, &mut core.options)?;
                 core.queues.push(queue);
-                // Threads that sleep do not watch the new one yet.
+                // Sleeping threads do not watch the new queue pair yet.
                 core.wakers.wake();
                 core.queues.len() - 1
             }
@@ -82,10 +83,10 @@ impl Datagram {
         }
     }
 
-    /// Tells a peer our queue pair.
+    /// Announces our queue pair to a peer.
     pub(super) fn send_udp_control(&self, core: &Core, peer: SocketAddr) {
         if let Ok(packet) = core.udp_head(UdpOp::Control, peer) {
-            // A peer that does not get it asks again.
+            // A peer that does not receive it asks again.
             let _ = udp::send(&self.socket, &packet, peer);
         }
     }
@@ -115,7 +116,7 @@ impl Core {
         queue.send(from, handle, *qpn)
     }
 
-    /// The header of a message over UDP.
+    /// Builds the header of a message over UDP.
     fn udp_head(&self, op: UdpOp, peer: SocketAddr) -> Result<Vec<u8>, c_int> {
         let queue = self.queue(peer).ok_or(libc::EBADF)?;
         Ok(udp_header(op, queue.number(), queue.source.ip()).bytes().to_vec())

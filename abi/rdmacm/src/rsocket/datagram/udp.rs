@@ -1,5 +1,5 @@
-//! The socket of plain UDP beside the queue pairs. All of it by system calls of our own: a preloaded library that turns
-//! the program's sockets into ours must not get these.
+//! The plain UDP socket beside the queue pairs. This module makes system calls directly: a preloaded library that turns
+//! the program's sockets into rsockets must not intercept these.
 
 use libc::c_int;
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ fn errno(error: Errno) -> c_int {
     error.raw_os_error()
 }
 
-/// A new socket.
+/// Creates a socket.
 pub(super) fn socket(family: c_int) -> Result<OwnedFd, c_int> {
     let family = if family == libc::AF_INET6 { AddressFamily::INET6 } else { AddressFamily::INET };
     rustix::net::socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None).map_err(errno)
@@ -32,7 +32,7 @@ fn own(socket: &OwnedFd) -> Result<SocketAddr, c_int> {
     SocketAddr::try_from(own).map_err(errno)
 }
 
-/// Gives the socket a port, if it has none.
+/// Binds the socket to a port, if it has none.
 pub(super) fn ensure_port(socket: &OwnedFd) -> Result<(), c_int> {
     let own = own(socket)?;
     if own.port() != 0 {
@@ -42,7 +42,7 @@ pub(super) fn ensure_port(socket: &OwnedFd) -> Result<(), c_int> {
     bind(socket, SocketAddr::new(any, 0))
 }
 
-/// The address from which messages to `peer` come: the socket's own, unless it leaves that to the route.
+/// Returns the source address of messages to `peer`: the socket's own, unless it depends on the route.
 pub(super) fn source(socket: &OwnedFd, peer: SocketAddr) -> Result<SocketAddr, c_int> {
     let own_address = own(socket)?;
     if !unspecific(own_address.ip()) {
@@ -56,7 +56,7 @@ pub(super) fn source(socket: &OwnedFd, peer: SocketAddr) -> Result<SocketAddr, c
     Ok(found)
 }
 
-/// An address without what differs from message to message; one of IPv4 in its own form.
+/// Returns an address without the parts that vary between messages, with a mapped IPv4 address in IPv4 form.
 pub(super) fn plain(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
@@ -77,7 +77,7 @@ pub(super) fn send(socket: &OwnedFd, packet: &[u8], to: SocketAddr) -> Result<()
     rustix::net::sendto(socket, packet, flags, &to).map(drop).map_err(errno)
 }
 
-/// The next packet; `None` when there is none.
+/// Returns the next packet; `None` if there is none.
 pub(super) fn receive(socket: &OwnedFd, packet: &mut [u8]) -> Option<(usize, SocketAddr)> {
     let (bytes, _, from) = rustix::net::recvfrom(socket, packet, RecvFlags::DONTWAIT).ok()?;
     Some((bytes, plain(SocketAddr::try_from(from?).ok()?)))

@@ -1,16 +1,16 @@
-//! The administrator's defaults: one number a file under `/etc/rdma/rsocket`.
+//! The administrator's defaults: one number in each file under `/etc/rdma/rsocket`.
 
 use std::path::Path;
 
 use super::connect_data::supported;
 use super::outbound::SEND_LOW_WATER;
 
-/// Where the files are.
+/// Directory of the files.
 pub const DIRECTORY: &str = "/etc/rdma/rsocket";
-/// Longest number that is read from a file.
+/// Maximum number of bytes read from a file.
 const FILE_BYTES_MAX: usize = 64;
 
-/// What holds for every rsocket of the process unless it sets an option of its own.
+/// Defaults of every rsocket in the process, which its own options override.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Receive buffer, in bytes.
@@ -21,14 +21,14 @@ pub struct Config {
     pub sqsize_default: u16,
     /// Receive queue, in work requests.
     pub rqsize_default: u16,
-    /// Bytes that travel in a work request itself.
+    /// Maximum inline data in bytes.
     pub inline_default: u16,
-    /// Buffers that a peer may map.
+    /// Maximum number of buffers that a peer may map.
     pub iomap_size: u16,
-    /// How long a call looks for completions before it sleeps.
+    /// Time that a call polls for completions before it sleeps.
     pub polling_time_us: u32,
-    /// Longest sleep of `rpoll` before it looks again by itself, if the administrator wants that: whatever it waits for
-    /// wakes it.
+    /// Maximum sleep of `rpoll` before it checks again, if the administrator sets one; it is not needed, as every
+    /// awaited change wakes it.
     pub wake_up_interval_ms: Option<u32>,
 }
 
@@ -48,7 +48,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads the files of `directory`; one that is missing or holds no number leaves its default.
+    /// Reads the files of `directory`; a file that is missing or contains no number leaves its default.
     pub fn read(directory: &Path) -> Config {
         Config::from_numbers(|name| number(&directory.join(name)))
     }
@@ -71,7 +71,7 @@ impl Config {
     }
 }
 
-/// The number at the start of a file.
+/// Reads the number at the start of a file.
 fn number(path: &Path) -> Option<u64> {
     use std::io::Read;
     let mut text = String::new();

@@ -1,42 +1,42 @@
-//! Private data of the connection's request and reply: what each side lends the other.
+//! Private data of the connection's request and reply, which describes the memory that each side lends the other.
 //!
 //! ```text
 //! version | flags | credits (2) | reserved (3) | iomap size | target SGL (16) | data buffer (16)
 //! ```
-//! All of it in network order.
+//! All fields are in network order.
 
 use super::sge::{Order, Sge};
 
-/// The only version there is.
+/// The only protocol version.
 pub const VERSION: u8 = 1;
 /// Entries of a target SGL: one for each half of the receive buffer.
 pub const SGL_ENTRIES: u32 = 2;
 
-/// Its sender reads its memory in network order.
+/// The sender reads its memory in network order.
 const FLAG_NET: u8 = 1 << 0;
-/// Its sender has an I/O map behind its target SGL.
+/// The sender has an I/O map behind its target SGL.
 const FLAG_IOMAP: u8 = 1 << 1;
 
-/// What one side tells the other when they connect.
+/// One side's description of itself at connection time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectData {
-    /// The order in which it reads what is written into its memory.
+    /// The order in which it reads data that the peer writes into its memory.
     pub order: Order,
-    /// Receive requests that it has posted.
+    /// Number of receive requests that it has posted.
     pub credits: u16,
-    /// Entries of its I/O map; 0 if it has none.
+    /// Number of entries in its I/O map; 0 if it has none.
     pub iomap_entries: u16,
-    /// The list into which its peer writes where data may go; `length` counts entries.
+    /// The list into which its peer writes grants of receive memory; `length` counts entries.
     pub target_sgl: Sge,
     /// The first half of its receive buffer.
     pub data_buffer: Sge,
 }
 
 impl ConnectData {
-    /// Bytes on the wire.
+    /// Length on the wire in bytes.
     pub const SIZE: usize = 40;
 
-    /// As it travels.
+    /// Encodes to wire format.
     pub fn encode(&self) -> [u8; ConnectData::SIZE] {
         let mut bytes = [0; ConnectData::SIZE];
         let net = if self.order == Order::Big { FLAG_NET } else { 0 };
@@ -48,7 +48,7 @@ impl ConnectData {
         bytes
     }
 
-    /// From private data, which the connection manager may have padded. `None` if it is too short or of another
+    /// Decodes private data, which the connection manager may have padded. `None` if it is too short or of another
     /// version.
     pub fn decode(bytes: &[u8]) -> Option<ConnectData> {
         let bytes: &[u8; ConnectData::SIZE] = bytes.first_chunk()?;
@@ -65,23 +65,23 @@ impl ConnectData {
         })
     }
 
-    /// Where its I/O map starts: behind the target SGL, under the same key.
+    /// Returns the address of its I/O map: behind the target SGL, under the same key.
     pub fn iomap_address(&self) -> u64 {
         self.target_sgl.addr.wrapping_add(u64::from(self.target_sgl.length) * Sge::SIZE as u64)
     }
 }
 
-/// A count in eight bits: up to 128 as it is, more in units of 256 with the top bit set.
+/// Encodes a count in eight bits: up to 128 unchanged, more in units of 256 with the top bit set.
 pub fn value_to_scale(value: u16) -> u8 {
     if value <= 128 { value as u8 } else { 128 | (value >> 8) as u8 }
 }
 
-/// The count that eight bits stand for.
+/// Decodes a count from eight bits.
 pub fn scale_to_value(scale: u8) -> u16 {
     if scale <= 128 { scale.into() } else { u16::from(scale & 127) << 8 }
 }
 
-/// The nearest count that can be told to a peer.
+/// Returns the nearest count that the encoding can represent.
 pub fn supported(value: u16) -> u16 {
     scale_to_value(value_to_scale(value))
 }

@@ -1,9 +1,9 @@
-//! Who may send how many messages: 16-bit sequence numbers, and four slots for messages about credits themselves.
+//! Flow control by credits: 16-bit sequence numbers for data messages, and four slots for control messages.
 
-/// Control messages in flight at most. They stand outside the credits of data, so both sides keep them few.
+/// Maximum number of control messages in flight. They need no credits, so both sides keep them few.
 pub const CONTROL_SLOTS: u16 = 4;
 
-/// What we may send.
+/// Our send credits.
 #[derive(Clone, Copy, Debug)]
 pub struct SendCredits {
     sent: u16,
@@ -11,54 +11,54 @@ pub struct SendCredits {
 }
 
 impl SendCredits {
-    /// A peer that has posted `credits` receive requests.
+    /// Starts with a peer that has posted `credits` receive requests.
     pub fn new(credits: u16) -> SendCredits {
         SendCredits { sent: 0, limit: credits }
     }
 
-    /// Whether a message may go.
+    /// Whether a message may be sent.
     pub fn available(&self) -> bool {
         self.sent != self.limit
     }
 
-    /// A message goes.
+    /// Counts a sent message.
     pub fn spend(&mut self) {
         self.sent = self.sent.wrapping_add(1);
     }
 
-    /// The peer allows up to this sequence number.
+    /// Raises the limit to the peer's new sequence number.
     pub fn raise(&mut self, limit: u16) {
         self.limit = limit;
     }
 }
 
-/// What we let the peer send.
+/// The credits that we grant the peer.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiveCredits {
     /// Messages that the program has taken.
     consumed: u16,
-    /// The peer is told when `consumed` reaches this.
+    /// The value of `consumed` at which the peer gets new credits.
     tell_at: u16,
     size: u16,
 }
 
 impl ReceiveCredits {
-    /// A receive queue of `size` requests, all of which the peer knows of.
+    /// Starts with a receive queue of `size` requests, all of which the peer knows.
     pub fn new(size: u16) -> ReceiveCredits {
         ReceiveCredits { consumed: 0, tell_at: size / 2, size }
     }
 
-    /// The program took a message.
+    /// Counts a message that the program took.
     pub fn consume(&mut self) {
         self.consumed = self.consumed.wrapping_add(1);
     }
 
-    /// Whether half of the queue was taken since the peer was told.
+    /// Whether half of the queue was taken since the last grant.
     pub fn due(&self) -> bool {
         (self.consumed.wrapping_sub(self.tell_at) as i16) >= 0
     }
 
-    /// The limit to tell the peer now.
+    /// Returns the limit to send to the peer now.
     pub fn tell(&mut self) -> u16 {
         self.tell_at = self.consumed.wrapping_add(self.size / 2);
         self.consumed.wrapping_add(self.size)
@@ -72,22 +72,22 @@ pub struct ControlSlots {
 }
 
 impl ControlSlots {
-    /// Whether one may go.
+    /// Whether a control message may be sent.
     pub fn available(&self) -> bool {
         self.in_flight < CONTROL_SLOTS
     }
 
-    /// One goes; the number of its slot, for whoever must keep its bytes until it is done.
+    /// Takes a slot; returns its number, for a caller that must keep the message's bytes until completion.
     pub fn take(&mut self) {
         self.in_flight = (self.in_flight + 1).min(CONTROL_SLOTS);
     }
 
-    /// One is done.
+    /// Frees a slot.
     pub fn put_back(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// None is in flight.
+    /// Whether no control message is in flight.
     pub fn idle(&self) -> bool {
         self.in_flight == 0
     }

@@ -1,11 +1,11 @@
-//! Headers of datagrams: one before each message of an unreliable datagram queue pair, and one before those that
-//! travel over plain UDP until the peer's queue pair is known.
+//! Headers of datagrams: one precedes each message of an unreliable datagram queue pair, another those over plain UDP
+//! until the peer's queue pair is known.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// A receive slot, header and data together: the largest datagram is a header shorter.
+/// Size of a receive slot, header and data together: the largest datagram is a header shorter.
 pub const SLOT_BYTES: usize = 2048;
-/// Longest header of either kind.
+/// Maximum length of either header.
 pub const HEADER_BYTES_MAX: usize = 28;
 
 const IPV4_HEADER: usize = 8;
@@ -15,7 +15,7 @@ const UDP_IPV6_HEADER: usize = 28;
 const UDP_TAG: u32 = 0x5555_5555;
 const QPN_MASK: u32 = 0x00ff_ffff;
 
-/// Bytes of a header.
+/// An encoded header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     bytes: [u8; HEADER_BYTES_MAX],
@@ -23,13 +23,13 @@ pub struct Header {
 }
 
 impl Header {
-    /// As it travels.
+    /// Returns the encoded bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }
 
-/// The header of a message over a queue pair: who sent it.
+/// Creates the header of a message over a queue pair, which contains the sender's address.
 ///
 /// ```text
 /// version (4 or 6) | length | port (2) | IPv4 address (4), or flow info (4) and IPv6 address (16)
@@ -53,7 +53,7 @@ pub fn source_header(source: SocketAddr) -> Header {
     Header { bytes, length }
 }
 
-/// Who sent a message over a queue pair, and its data; `None` if it has no proper header.
+/// Returns the sender and the data of a message over a queue pair; `None` if it has no valid header.
 pub fn parse_source(message: &[u8]) -> Option<(SocketAddr, &[u8])> {
     let [version, length, high, low, rest @ ..] = message else { return None };
     let port = u16::from_be_bytes([*high, *low]);
@@ -72,12 +72,12 @@ pub fn parse_source(message: &[u8]) -> Option<(SocketAddr, &[u8])> {
     }
 }
 
-/// What a message over UDP is for.
+/// Purpose of a message over UDP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UdpOp {
     /// It carries data.
     Data,
-    /// It only tells the sender's queue pair.
+    /// It only announces the sender's queue pair.
     Control,
 }
 
@@ -85,10 +85,10 @@ pub enum UdpOp {
 const UDP_OP_DATA: u8 = 0;
 const UDP_OP_CONTROL: u8 = 7;
 
-/// A message over UDP: its sender can be reached at a queue pair.
+/// A message over UDP, which announces its sender's queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UdpMessage<'a> {
-    /// What it is for.
+    /// Its purpose.
     pub op: UdpOp,
     /// The sender's queue pair.
     pub qpn: u32,
@@ -96,7 +96,7 @@ pub struct UdpMessage<'a> {
     pub data: &'a [u8],
 }
 
-/// The header of a message over UDP.
+/// Creates the header of a message over UDP.
 ///
 /// ```text
 /// tag (4) | version | operation | length | reserved | queue pair number (4) | address (4 or 16)
@@ -124,7 +124,7 @@ pub fn udp_header(op: UdpOp, qpn: u32, source: IpAddr) -> Header {
     Header { bytes, length }
 }
 
-/// Reads a message over UDP that came from `source`; `None` if it is none.
+/// Reads a message over UDP from `source`; `None` if it is not one.
 pub fn parse_udp(packet: &[u8], source: IpAddr) -> Option<UdpMessage<'_>> {
     let (head, _) = packet.split_first_chunk::<12>()?;
     let [t0, t1, t2, t3, version, op, length, _, q0, q1, q2, q3] = *head;

@@ -1,23 +1,24 @@
-//! The receive buffer: a ring of two halves that are lent to the peer in turn, and the lengths of what it wrote.
+//! The receive buffer: a ring of two halves that are lent to the peer in turn, and the lengths of the messages that it
+//! wrote.
 //!
 //! ```text
 //!      read                 (written, not read)               lent, not written
 //! 0 ----|========================================|.......................... size
 //! ```
-//! What the program has read becomes free; when half of the buffer is free it is lent again.
+//! Bytes that the program has read become free; when half of the buffer is free it is lent again.
 
 use std::collections::VecDeque;
 
 /// A run of bytes of the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Where it starts.
+    /// Start offset.
     pub offset: u32,
-    /// Its bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
-/// The peer told of more than it was lent.
+/// The peer announced more bytes than it was lent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Overrun;
 
@@ -25,24 +26,24 @@ pub struct Overrun;
 #[derive(Debug)]
 pub struct Inbound {
     size: u32,
-    /// Where the next byte for the program lies.
+    /// Offset of the next byte for the program.
     read: u32,
     /// Bytes that were read and not lent again.
     free: u32,
-    /// Where the next half to lend starts.
+    /// Offset of the next half to lend.
     lend: u32,
     /// Bytes that the peer may still write.
     lent: u32,
     /// Bytes in `messages`.
     unread: u32,
-    /// What is left of each message.
+    /// Remaining length of each message.
     messages: VecDeque<u32>,
     messages_max: usize,
 }
 
 impl Inbound {
-    /// A buffer of `size` bytes (even, at least 2), whose first half the peer knows from the connection's data, for at
-    /// most `messages_max` messages at a time.
+    /// Creates a buffer of `size` bytes (even, at least 2) for at most `messages_max` messages at a time; the peer
+    /// knows its first half from the connection's data.
     pub fn new(size: u32, messages_max: usize) -> Inbound {
         let half = size / 2;
         let size = half * 2;
@@ -58,12 +59,12 @@ impl Inbound {
         }
     }
 
-    /// Bytes of a half.
+    /// Returns the size of a half in bytes.
     pub fn half(&self) -> u32 {
         self.size / 2
     }
 
-    /// The peer wrote a message.
+    /// Records a message that the peer wrote.
     pub fn push(&mut self, length: u32) -> Result<(), Overrun> {
         if length > self.lent || self.messages.len() >= self.messages_max {
             return Err(Overrun);
@@ -79,12 +80,12 @@ impl Inbound {
         !self.messages.is_empty()
     }
 
-    /// Bytes that wait.
+    /// Returns the number of waiting bytes.
     pub fn unread(&self) -> u32 {
         self.unread
     }
 
-    /// The next bytes to read, at most `limit`, `skip` bytes from the first; shorter than that at the buffer's end.
+    /// Returns the next bytes to read, at most `limit`, `skip` bytes from the first; fewer at the buffer's end.
     pub fn peek(&self, skip: u32, limit: usize) -> Option<Piece> {
         let left = self.unread.checked_sub(skip).filter(|left| *left > 0)?;
         let offset = (self.read + skip) % self.size;
@@ -92,8 +93,8 @@ impl Inbound {
         (length > 0).then_some(Piece { offset, length })
     }
 
-    /// The program read so many bytes; how many messages that finished. Empty messages before what comes next are
-    /// finished with it.
+    /// Records that the program read this many bytes; returns the number of messages that this finished. Empty messages
+    /// before the next byte count as finished too.
     pub fn consume(&mut self, bytes: u32) -> u32 {
         let bytes = bytes.min(self.unread);
         self.read = (self.read + bytes) % self.size;
@@ -118,7 +119,7 @@ impl Inbound {
         self.free >= self.half()
     }
 
-    /// Lends a half, if one is free: where it is.
+    /// Lends a half, if one is free; returns it.
     pub fn lend(&mut self) -> Option<Piece> {
         if !self.can_lend() {
             return None;

@@ -1,6 +1,6 @@
-//! The 32 bits of immediate data that tell the receiver what arrived: three bits of operation, 29 of value.
+//! Immediate data of messages: three bits of operation, 29 of value, which announce the message to the receiver.
 
-/// Operation numbers, as they stand in the upper three bits.
+/// Operation numbers, in the upper three bits.
 mod op {
     pub const DATA: u32 = 0;
     pub const SGL: u32 = 4;
@@ -14,31 +14,31 @@ const VALUE_MASK: u32 = (1 << VALUE_BITS) - 1;
 /// A message of one stream to its peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message {
-    /// So many bytes were written into the receive buffer.
+    /// This many bytes were written into the receive buffer.
     Data(u32),
-    /// The sender may go up to this sequence number; the target SGL may have a new entry.
+    /// The receiver of this message may send up to this sequence number; the target SGL may have a new entry.
     Credits(u16),
     /// The entry of this index of the I/O map was written.
     IoMap(u16),
-    /// About the connection.
+    /// A message about the connection.
     Control(Control),
-    /// Something that this version of the protocol does not define; it means nothing.
+    /// A message that this version of the protocol does not define; it is ignored.
     Unknown(u32),
 }
 
-/// What a control message says.
+/// Content of a control message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Control {
-    /// Nothing more comes, and nothing more is taken.
+    /// The sender sends no more data, and accepts none.
     Disconnect,
-    /// Only that its sender lives.
+    /// The sender is alive.
     KeepAlive,
-    /// Nothing more comes, but more may be sent.
+    /// The sender sends no more data, but still accepts some.
     Shutdown,
 }
 
 impl Control {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub fn number(self) -> u32 {
         match self {
             Control::Disconnect => 0,
@@ -49,7 +49,7 @@ impl Control {
 }
 
 impl Message {
-    /// The immediate, in host order.
+    /// Encodes the immediate, in host order.
     pub fn encode(self) -> u32 {
         let (op, value) = match self {
             Message::Data(length) => (op::DATA, length),
@@ -61,7 +61,7 @@ impl Message {
         op << VALUE_BITS | value & VALUE_MASK
     }
 
-    /// What an immediate in host order says. Sequence numbers and indices count modulo 2^16, whatever stands above.
+    /// Decodes an immediate in host order. Sequence numbers and indices count modulo 2^16; the bits above are ignored.
     pub fn decode(immediate: u32) -> Message {
         let value = immediate & VALUE_MASK;
         match immediate >> VALUE_BITS {

@@ -1,12 +1,12 @@
-//! The send buffer: a ring into which data is copied until the peer has it, and how much goes at a time.
+//! The send buffer: a ring that keeps data until the peer has it, and the sizes of transfers.
 
 use super::inbound::Piece;
 
-/// Less than this free, and a stream is not writable.
+/// A stream with less free space than this is not writable.
 pub const SEND_LOW_WATER: u32 = 2048;
-/// The first transfer of a call; each that follows is twice as large, so that copying and sending overlap.
+/// Size of a call's first transfer; each later one is twice as large, so that copying and sending overlap.
 const TRANSFER_FIRST: u32 = 2048;
-/// Largest transfer of a call that has more to send.
+/// Maximum size of a transfer in a call that has more to send.
 const TRANSFER_MAX: u32 = 65536;
 
 /// The state of a send buffer.
@@ -18,32 +18,32 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// A buffer of `size` bytes.
+    /// Creates a buffer of `size` bytes.
     pub fn new(size: u32) -> Outbound {
         Outbound { size, next: 0, free: size }
     }
 
-    /// Bytes of the whole ring.
+    /// Returns the size of the whole ring in bytes.
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// Bytes that may be taken.
+    /// Returns the number of free bytes.
     pub fn free(&self) -> u32 {
         self.free
     }
 
-    /// Whether enough is free to be called writable.
+    /// Whether enough space is free for the stream to be writable.
     pub fn writable(&self) -> bool {
         self.free >= SEND_LOW_WATER
     }
 
-    /// Counts `bytes` as in flight without a place for them (they travel in the work request itself).
+    /// Counts `bytes` as in flight without space in the ring (they travel in the work request itself).
     pub fn charge(&mut self, bytes: u32) {
         self.free = self.free.saturating_sub(bytes);
     }
 
-    /// Takes a place for `bytes` (no more than are free): one piece, or two when it runs over the end.
+    /// Takes space for `bytes` (no more than are free): one piece, or two if it wraps around the end.
     pub fn take(&mut self, bytes: u32) -> (Piece, Option<Piece>) {
         let bytes = bytes.min(self.free);
         self.charge(bytes);
@@ -60,23 +60,23 @@ impl Outbound {
         (first, Some(Piece { offset: 0, length: rest }))
     }
 
-    /// The peer has so many bytes more.
+    /// Records that the peer received this many more bytes.
     pub fn complete(&mut self, bytes: u32) {
         self.free = self.size.min(self.free.saturating_add(bytes));
     }
 }
 
-/// How much each transfer of one call carries.
+/// Size of each transfer in a call.
 #[derive(Debug)]
 pub struct Pace(u32);
 
 impl Pace {
-    /// At the start of a call.
+    /// Starts a call.
     pub fn new() -> Pace {
         Pace(TRANSFER_FIRST)
     }
 
-    /// The bytes of the next transfer when `left` are to be sent.
+    /// Returns the size of the next transfer when `left` bytes remain.
     pub fn next(&mut self, left: usize) -> u32 {
         let Some(small) = u32::try_from(left).ok().filter(|left| *left <= self.0) else {
             let now = self.0;

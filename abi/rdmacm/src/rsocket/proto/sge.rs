@@ -1,16 +1,16 @@
-//! Entries that one side writes into the other's memory: a place in a receive buffer, and a mapped buffer.
+//! Entries that one side writes into the other's memory: a part of a receive buffer, and a mapped buffer.
 
-/// The byte order in which a machine reads its own memory. What we write into a peer's is in the peer's.
+/// The byte order in which a machine reads its own memory. Entries in a peer's memory are in the peer's order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     /// Least significant byte first.
     Little,
-    /// Most significant byte first; also that of connection data.
+    /// Most significant byte first; also the order of connection data.
     Big,
 }
 
 impl Order {
-    /// This machine's.
+    /// The order of this machine.
     pub const HOST: Order = if cfg!(target_endian = "big") { Order::Big } else { Order::Little };
 
     fn u32(self, bytes: [u8; 4]) -> u32 {
@@ -45,21 +45,21 @@ impl Order {
 /// Memory that a peer may write: `addr` (8 bytes), `key` (4), `length` (4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sge {
-    /// Where it starts.
+    /// Start address.
     pub addr: u64,
-    /// Its R_Key.
+    /// R_Key.
     pub key: u32,
-    /// Its bytes (for a list: its entries).
+    /// Length in bytes (for a list: in entries).
     pub length: u32,
 }
 
 impl Sge {
-    /// Bytes in memory.
+    /// Length in memory in bytes.
     pub const SIZE: usize = 16;
-    /// Where its length stands in them.
+    /// Offset of the length field.
     pub const LENGTH_AT: usize = 12;
 
-    /// As bytes in `order`.
+    /// Encodes in `order`.
     pub fn encode(&self, order: Order) -> [u8; Sge::SIZE] {
         let mut bytes = [0; Sge::SIZE];
         bytes[..8].copy_from_slice(&order.bytes8(self.addr));
@@ -68,7 +68,7 @@ impl Sge {
         bytes
     }
 
-    /// From bytes in `order`.
+    /// Decodes from `order`.
     pub fn decode(bytes: &[u8; Sge::SIZE], order: Order) -> Sge {
         let [a0, a1, a2, a3, a4, a5, a6, a7, k0, k1, k2, k3, l0, l1, l2, l3] = *bytes;
         Sge {
@@ -79,22 +79,22 @@ impl Sge {
     }
 }
 
-/// A buffer that a peer mapped for us: the offset by which it is named (8 bytes), and where it is.
+/// A buffer that a peer mapped for us: its name, an offset (8 bytes), and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IoMap {
     /// The name of its first byte.
     pub offset: u64,
-    /// Where it is.
+    /// Its place.
     pub sge: Sge,
 }
 
 impl IoMap {
-    /// Bytes in memory.
+    /// Length in memory in bytes.
     pub const SIZE: usize = 8 + Sge::SIZE;
-    /// Where its length stands in them.
+    /// Offset of the length field.
     pub const LENGTH_AT: usize = 8 + Sge::LENGTH_AT;
 
-    /// As bytes in `order`.
+    /// Encodes in `order`.
     pub fn encode(&self, order: Order) -> [u8; IoMap::SIZE] {
         let mut bytes = [0; IoMap::SIZE];
         bytes[..8].copy_from_slice(&order.bytes8(self.offset));
@@ -102,7 +102,7 @@ impl IoMap {
         bytes
     }
 
-    /// From bytes in `order`.
+    /// Decodes from `order`.
     pub fn decode(bytes: &[u8; IoMap::SIZE], order: Order) -> IoMap {
         let (offset, sge) = bytes.split_at(8);
         let mut first = [0; 8];
@@ -112,7 +112,8 @@ impl IoMap {
         IoMap { offset: order.u64(first), sge: Sge::decode(&rest, order) }
     }
 
-    /// How many bytes from `offset` on this buffer holds, and the address of the first; `None` if it holds none.
+    /// Returns the address of `offset` in this buffer, and the number of bytes from there to its end; `None` if the
+    /// offset is outside.
     pub fn reach(&self, offset: u64) -> Option<(u64, u32)> {
         let inside = offset.checked_sub(self.offset)?;
         let left = u64::from(self.sge.length).checked_sub(inside)?;

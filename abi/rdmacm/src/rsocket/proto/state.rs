@@ -1,4 +1,4 @@
-//! Where a stream stands between its creation and its end.
+//! States of a stream between its creation and its end.
 //!
 //! ```text
 //! Init -> Bound -> Listening
@@ -10,40 +10,40 @@
 
 use super::message::Control;
 
-/// What is being waited for while a connection is made.
+/// The step in progress while a connection is set up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Opening {
-    /// The device and address by which the peer is reached.
+    /// Resolution of the device and the peer's address.
     Address,
-    /// The path to it.
+    /// Resolution of the path.
     Route,
-    /// Its answer.
+    /// The peer's reply.
     Answer,
-    /// The last message of a connection that it asked for.
+    /// The last message of a connection that the peer requested.
     Accepting,
 }
 
 /// The state of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Neither address nor peer.
+    /// Without address or peer.
     Init,
-    /// It has an address.
+    /// Bound to an address.
     Bound,
-    /// It takes connections.
+    /// Listening for connections.
     Listening,
-    /// It is being connected.
+    /// Being connected.
     Opening(Opening),
     /// Connected; each direction may be shut.
     Connected {
-        /// More may come.
+        /// The peer may send more data.
         readable: bool,
-        /// More may be sent.
+        /// The program may send more data.
         writable: bool,
     },
-    /// It could not be connected.
+    /// The connection attempt failed.
     Failed,
-    /// The connection was ended in good order by either side.
+    /// Either side ended the connection in good order.
     Disconnected,
     /// The connection broke.
     Broken,
@@ -53,32 +53,32 @@ impl State {
     /// Connected with both directions open.
     pub const OPEN: State = State::Connected { readable: true, writable: true };
 
-    /// The connection stands, in whichever direction.
+    /// Whether the stream is connected, in whichever direction.
     pub fn connected(self) -> bool {
         matches!(self, State::Connected { .. })
     }
 
-    /// It is being connected.
+    /// Whether the stream is being connected.
     pub fn opening(self) -> bool {
         matches!(self, State::Opening(_))
     }
 
-    /// More data may come.
+    /// Whether more data may arrive.
     pub fn readable(self) -> bool {
         matches!(self, State::Connected { readable: true, .. })
     }
 
-    /// Data may be sent.
+    /// Whether data may be sent.
     pub fn writable(self) -> bool {
         matches!(self, State::Connected { writable: true, .. })
     }
 
-    /// The connection was there and is over.
+    /// Whether the stream was connected and no longer is.
     pub fn over(self) -> bool {
         matches!(self, State::Disconnected | State::Broken)
     }
 
-    /// After a control message of the peer.
+    /// Returns the state after a control message of the peer.
     pub fn on_control(self, control: Control) -> State {
         match (self, control) {
             (State::Connected { .. }, Control::Disconnect) => State::Disconnected,
@@ -90,7 +90,7 @@ impl State {
         }
     }
 
-    /// After the program shut the direction `how`: the new state, and what the peer is to be told.
+    /// Returns the state after the program shut the direction `how`, and the control message for the peer.
     pub fn on_shutdown(self, how: Direction) -> (State, Option<Control>) {
         let State::Connected { readable, writable } = self else { return (self, None) };
         let (readable, writable) = match how {
@@ -107,12 +107,12 @@ impl State {
     }
 }
 
-/// What is shut.
+/// A direction to shut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// What comes.
+    /// Receiving.
     Read,
-    /// What goes.
+    /// Sending.
     Write,
     /// Everything.
     Both,

@@ -1,5 +1,5 @@
-//! Making connections: binding, listening, asking, accepting. The service thread takes every step that follows an event;
-//! calls only start the first, and wait.
+//! Connection setup: binding, listening, connecting, accepting. The service thread takes every step that follows an
+//! event; calls only start the first, and wait.
 
 use libc::c_int;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::rsocket::proto::connect_data::ConnectData;
 use crate::rsocket::proto::state::{Opening, State};
 use crate::rsocket::wait::{self, Progress};
 
-/// Tries of an address or a route, each twice as long as the one before.
+/// Maximum number of attempts to resolve an address or a route, each with twice the time limit of the previous one.
 const ATTEMPTS_MAX: u32 = 7;
-/// The first try's limit.
+/// Time limit of the first attempt.
 const RESOLVE_MS: c_int = 1000;
-/// Connections that a listener keeps for the program at least, whatever its backlog: beyond it TCP lets a peer try again,
-/// where the connection manager refuses it.
+/// Minimum number of connections that a listener keeps for the program, whatever its backlog: beyond the backlog, TCP
+/// lets a peer try again, but the connection manager refuses it.
 const WAITING_MIN: c_int = 1024;
-/// Retries of requests; of receives that are not there, without end.
+/// Retry count of requests; as RNR retry count it means unlimited.
 const RETRY_COUNT: u8 = 7;
 
 impl Stream {
@@ -55,7 +55,7 @@ impl Stream {
         }
     }
 
-    /// Takes a connection that is ready, or waits for one.
+    /// Takes a ready connection, or waits for one.
     pub(crate) fn accept(&self) -> Result<Arc<Stream>, c_int> {
         let nonblocking = self.nonblocking(0);
         let (_, taken) = wait::until(&self.core, nonblocking, |core| match (core.state, &core.id) {
@@ -66,7 +66,7 @@ impl Stream {
         taken
     }
 
-    /// Begins to connect, and waits for the end of that unless the stream does not wait: EINPROGRESS then.
+    /// Starts to connect, and waits until that ends; a non-blocking stream returns EINPROGRESS.
     pub(crate) fn connect(&self, peer: &Address) -> Result<(), c_int> {
         let mut core = self.lock();
         match core.state {
@@ -86,7 +86,7 @@ impl Stream {
         self.wait_opened(nonblocking).map_err(|errno| if errno == libc::EAGAIN { libc::EINPROGRESS } else { errno })
     }
 
-    /// Waits until a connection that is being made is there, or has failed.
+    /// Waits until connection setup has succeeded or failed.
     pub(super) fn wait_opened(&self, nonblocking: bool) -> Result<(), c_int> {
         let (_, opened) = wait::until(&self.core, nonblocking, |core| match core.state {
             _ if core.id.is_none() => Some(Err(libc::EBADF)),
@@ -100,7 +100,7 @@ impl Stream {
         opened
     }
 
-    /// What the connection manager tells.
+    /// Handles an event of the connection manager.
     pub(crate) fn on_event(&self, event: Event) {
         if event.kind == RDMA_CM_EVENT_CONNECT_REQUEST {
             return self.on_request(event);
@@ -115,7 +115,7 @@ impl Stream {
                 }
             }
             (State::Connected { .. }, RDMA_CM_EVENT_DISCONNECTED) => core.on_disconnected(),
-            // Without the daemon there are no new connections; those that are there go on.
+            // Without the daemon there are no new connections; established ones continue.
             (State::Init | State::Bound | State::Listening, RDMA_CM_EVENT_DEVICE_REMOVAL) => {
                 core.error = libc::ENODEV;
                 core.state = State::Failed;
@@ -130,7 +130,7 @@ impl Stream {
         }
     }
 
-    /// A connection of a listener's is there, or will not be.
+    /// Moves a listener's connection to the program's queue, or drops it if its setup failed.
     fn hand_over(&self, connected: bool) {
         let Some(listener) = self.listener.upgrade() else { return };
         let mut core = listener.lock();
@@ -143,7 +143,7 @@ impl Stream {
         drop(this);
     }
 
-    /// A peer wants to connect.
+    /// Handles a peer's connection request.
     fn on_request(&self, mut event: Event) {
         let Some(id) = event.request.take().map(CmId::adopt) else { return };
         let mut core = self.lock();
@@ -158,7 +158,7 @@ impl Stream {
         };
         let mut options = core.options.clone();
         options.keep_alive = false;
-        // As accept(2) has it: an accepted stream waits, whatever its listener does.
+        // Like accept(2): an accepted stream blocks, whatever its listener's flags.
         (options.file_flags, options.descriptor_flags) = (0, 0);
         let new = Core::new(options, core.peer.family(), id);
         let key = self.service.new_key();
@@ -196,7 +196,7 @@ impl Core {
         Ok(())
     }
 
-    /// An event while the connection is made.
+    /// Handles an event during connection setup.
     fn on_step(&mut self, opening: Opening, kind: u32, event: &Event) -> Result<(), c_int> {
         let again = event.errno == libc::ETIMEDOUT && self.attempts < ATTEMPTS_MAX;
         match (opening, kind) {
@@ -226,7 +226,7 @@ impl Core {
         }
     }
 
-    /// Asks the peer.
+    /// Sends the connection request.
     fn ask(&mut self) -> Result<(), c_int> {
         let Core { id, options, .. } = self;
         let id = id.as_ref().ok_or(libc::EBADF)?;
@@ -243,7 +243,7 @@ impl Core {
         Ok(())
     }
 
-    /// The peer accepted.
+    /// Handles the peer's acceptance.
     fn on_answer(&mut self, private: &[u8]) -> Result<(), c_int> {
         let data = ConnectData::decode(private).ok_or(libc::ENOTSUP)?;
         self.endpoint.as_mut().ok_or(libc::EBADF)?.set_peer(&data);
@@ -251,7 +251,7 @@ impl Core {
         Ok(())
     }
 
-    /// Accepts what a peer asked for.
+    /// Accepts a peer's connection request.
     fn accept(&mut self, key: u64, event: &Event, data: &ConnectData) -> Result<(), c_int> {
         let Core { id, options, .. } = self;
         let id = id.as_ref().ok_or(libc::EBADF)?;
@@ -269,7 +269,7 @@ impl Core {
         accepted
     }
 
-    /// The peer is gone: what it had sent is there.
+    /// Handles the peer's disconnect: all data that it had sent has arrived.
     fn on_disconnected(&mut self) {
         self.progress();
         if self.state.connected() {

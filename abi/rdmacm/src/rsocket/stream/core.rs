@@ -1,4 +1,4 @@
-//! What a stream's lock guards, and what its completions do to it.
+//! The state that a stream's lock guards, and its changes by completions.
 
 use libc::{c_int, pollfd};
 use std::collections::{BTreeMap, VecDeque};
@@ -19,27 +19,27 @@ use crate::rsocket::proto::state::State;
 use crate::rsocket::wait::Progress;
 use crate::rsocket::wake::Wakers;
 
-/// The state of a stream. Its objects go in the order in which they stand here.
+/// The state of a stream. Fields are dropped in their order.
 pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) state: State,
-    /// What SO_ERROR tells once.
+    /// The error that SO_ERROR returns once.
     pub(crate) error: c_int,
     pub(super) wakers: Wakers,
     pub(super) queue: Queue,
-    /// Whom it is being connected to, and how often that was tried.
+    /// The peer, and the number of attempts to reach it.
     pub(super) peer: Address,
     pub(super) attempts: u32,
     pub(super) mappings: Mappings,
     pub(super) endpoint: Option<Endpoint>,
-    /// Gone once the stream is closed.
+    /// `None` once the stream is closed.
     pub(super) id: Option<CmId>,
 }
 
 /// A listener's connections.
 #[derive(Default)]
 pub(super) struct Queue {
-    /// Those that may wait at most.
+    /// Maximum number of waiting connections.
     pub(super) limit: usize,
     /// Being accepted.
     pub(super) opening: BTreeMap<u64, Arc<Stream>>,
@@ -63,7 +63,7 @@ impl Core {
         }
     }
 
-    /// The identifier; EBADF once the stream is closed.
+    /// Returns the identifier; EBADF once the stream is closed.
     pub(super) fn id(&self) -> Result<&CmId, c_int> {
         self.id.as_ref().ok_or(libc::EBADF)
     }
@@ -78,7 +78,7 @@ impl Core {
         self.endpoint.as_ref().is_some_and(|endpoint| endpoint.inbound.has_data())
     }
 
-    /// The connection does not work any more.
+    /// Marks the connection as broken.
     pub(super) fn break_with(&mut self, errno: c_int) {
         if self.state.connected() {
             self.state = State::Broken;
@@ -87,12 +87,12 @@ impl Core {
         self.wakers.wake();
     }
 
-    /// The pending error, told once.
+    /// Returns the pending error, once.
     pub(crate) fn take_error(&mut self) -> c_int {
         std::mem::take(&mut self.error)
     }
 
-    /// Takes what completed, and posts a receive for each that was used. Whether there was anything.
+    /// Takes completions, and posts a new receive for each used one. Returns whether there were any.
     fn take_completions(&mut self) -> Result<bool, c_int> {
         let mut wcs = [MaybeUninit::<ibv_wc>::uninit(); BATCH];
         let mut any = false;
@@ -101,7 +101,7 @@ impl Core {
             let count = endpoint.completions.poll(&mut wcs)?;
             let mut received = 0;
             for wc in wcs.iter().take(count) {
-                // SAFETY: filled in by the poll.
+                // SAFETY: the poll filled it in.
                 let wc = unsafe { wc.assume_init_ref() };
                 match Work::of(wc.wr_id) {
                     Work::Receive => received += u32::from(self.on_receive(wc)?),
@@ -119,7 +119,7 @@ impl Core {
         }
     }
 
-    /// A receive is done; whether it was used up by a message.
+    /// Handles a completed receive; returns whether a message used it.
     fn on_receive(&mut self, wc: &ibv_wc) -> Result<bool, c_int> {
         if wc.status != IBV_WC_SUCCESS {
             // The queue pair failed, or was stopped because the connection is over.
@@ -147,7 +147,7 @@ impl Core {
         Ok(true)
     }
 
-    /// A send is done.
+    /// Handles a completed send.
     fn on_sent(&mut self, work: Work, success: bool) {
         if let Some(endpoint) = &mut self.endpoint {
             match work {
@@ -177,7 +177,7 @@ impl Core {
 impl Progress for Core {
     fn progress(&mut self) {
         if self.state.opening() {
-            // The peer may know of the connection before we know what it lent us.
+            // The peer may consider the connection established before we know which memory it lent us.
             return;
         }
         let moved = self.take_completions().and_then(|any| self.give_credits().map(|()| any));

@@ -1,4 +1,4 @@
-//! A stream's queue pair and memory: what exists once the peer's device is known, and how each kind of message is posted.
+//! A stream's queue pair and memory: created once the peer's device is known. Also the posting of each kind of message.
 
 use libc::c_int;
 use std::ptr::null_mut;
@@ -23,16 +23,16 @@ use crate::rsocket::proto::message::{Control, Message};
 use crate::rsocket::proto::outbound::Outbound;
 use crate::rsocket::proto::sge::{IoMap, Order, Sge};
 
-/// What the peer told of itself.
+/// The peer's description of itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
     pub(super) order: Order,
-    /// Where our grants go, entry by entry.
+    /// Destination of our grants, entry by entry.
     grants: Sge,
     grant_next: u32,
-    /// Where our I/O map goes.
+    /// Destination of our I/O map entries.
     pub(super) iomap: Sge,
-    /// Where the next data goes.
+    /// Destination of the next data.
     pub(super) target: Sge,
     /// The entry of our list that it writes when `target` is used up.
     target_next: u32,
@@ -47,27 +47,27 @@ pub(crate) struct Endpoint {
     pub(super) inline_bytes: u32,
     sq_size: u16,
     rq_size: u16,
-    /// Requests that may be posted beside those for control messages.
+    /// Requests that may be posted in addition to control messages.
     pub(super) slots: u16,
     pub(super) control: ControlSlots,
     pub(super) outbound: Outbound,
     pub(super) send_memory: Region,
-    /// Which of the places behind the send buffer the next grant takes.
+    /// Index of the next grant's slot behind the send buffer.
     grant_place: u16,
     pub(super) inbound: Inbound,
     pub(super) receive_memory: Region,
     pub(super) receive_credits: ReceiveCredits,
-    /// The list that the peer writes: where data may go, and buffers that it mapped.
+    /// The list that the peer writes: its grants of receive memory, and its mapped buffers.
     list: Region,
     pub(super) iomap_entries: u16,
     pub(super) peer: Option<Peer>,
 }
 
-// SAFETY: verbs' objects may be used from every thread; the owner's lock keeps calls in order.
+// SAFETY: any thread may use verbs objects; the owner's lock serialises calls.
 unsafe impl Send for Endpoint {}
 
 impl Endpoint {
-    /// Makes everything, with receives posted. `options` is told what became of its wishes.
+    /// Creates queue pair and memory, with receives posted. `options` receives the granted values.
     pub(crate) fn new(id: &CmId, options: &mut Options) -> Result<Endpoint, c_int> {
         let (context, pd) = (id.context().ok_or(libc::ENODEV)?, id.pd().ok_or(libc::ENODEV)?);
         let limit = id.queue_limit()?;
@@ -120,7 +120,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// What the peer is told when the connection is made.
+    /// Returns the connection data for the peer.
     pub(crate) fn connect_data(&self) -> ConnectData {
         ConnectData {
             order: Order::HOST,
@@ -135,12 +135,12 @@ impl Endpoint {
         }
     }
 
-    /// The peer told of itself.
+    /// Stores the peer's description of itself.
     pub(crate) fn set_peer(&mut self, data: &ConnectData) {
         self.peer = Some(Peer {
             order: data.order,
             grants: data.target_sgl,
-            // The first entry is what our connection data said already.
+            // Our connection data already contained the first entry.
             grant_next: if data.target_sgl.length > 1 { 1 } else { 0 },
             iomap: Sge { addr: data.iomap_address(), key: data.target_sgl.key, length: data.iomap_entries.into() },
             target: data.data_buffer,
@@ -149,7 +149,7 @@ impl Endpoint {
         });
     }
 
-    /// Takes the next entry of our list if the last is used up: the bytes that may be written there.
+    /// Takes the next entry of our list if the last is used up; returns the number of bytes that may be written there.
     pub(super) fn target_bytes(&mut self) -> u32 {
         let Some(peer) = &mut self.peer else { return 0 };
         if peer.target.length == 0 {
@@ -164,7 +164,8 @@ impl Endpoint {
         peer.target.length
     }
 
-    /// The peer's buffer that holds `offset`: where that byte is, its key, and how many follow.
+    /// Finds the peer's buffer that contains `offset`: returns that byte's address, the key, and the number of bytes
+    /// from there.
     pub(super) fn mapped(&self, offset: u64) -> Option<(u64, u32, u32)> {
         (0..usize::from(self.iomap_entries)).find_map(|entry| {
             let at = Sge::SIZE * SGL_ENTRIES as usize + IoMap::SIZE * entry;
@@ -179,12 +180,12 @@ impl Endpoint {
         credits && self.slots > 0 && self.outbound.writable() && self.target_bytes() != 0
     }
 
-    /// Whether everything that was posted is done.
+    /// Whether everything that was posted has completed.
     pub(super) fn idle(&self) -> bool {
         self.control.idle() && self.slots == self.sq_size - CONTROL_SLOTS
     }
 
-    /// Tells the peer of credits and, if a half of the receive buffer is free, where it is.
+    /// Grants the peer credits and, if a half of the receive buffer is free, that half.
     pub(super) fn give_credits(&mut self) -> Result<(), c_int> {
         if !self.control.available() || !(self.inbound.can_lend() || self.receive_credits.due()) {
             return Ok(());
@@ -208,7 +209,7 @@ impl Endpoint {
         self.post(Work::Credits, Some(message), &mut [sge], flags, to, key)
     }
 
-    /// A request's view of a few bytes: in the request itself, or in a place that nobody else uses until it is done.
+    /// Returns an SGE for a few bytes: in the request itself, or in a slot that stays unused until completion.
     fn small(&mut self, bytes: &[u8; Sge::SIZE]) -> (ibv_sge, u32) {
         if self.inline_bytes >= Sge::SIZE as u32 {
             return (inline_sge(bytes), IBV_SEND_INLINE);
@@ -219,10 +220,10 @@ impl Endpoint {
         (self.send_memory.sge(Piece { offset, length: Sge::SIZE as u32 }), 0)
     }
 
-    /// Sends a control message; the caller saw that a slot is free.
+    /// Sends a control message; the caller has checked that a slot is free.
     pub(super) fn post_control(&mut self, control: Control) -> Result<(), c_int> {
         self.control.take();
-        // A keep-alive needs no more of the peer than an acknowledgement.
+        // A keep-alive only needs the peer's acknowledgement.
         let message = (control != Control::KeepAlive).then_some(Message::Control(control));
         self.post(Work::Control(control), message, &mut [], 0, 0, 0)
     }
@@ -237,7 +238,7 @@ impl Endpoint {
         remote_addr: u64,
         rkey: u32,
     ) -> Result<(), c_int> {
-        // SAFETY: numbers and null pointers.
+        // SAFETY: a structure of integers and pointers, all of which may be zero.
         let mut wr: ibv_send_wr = unsafe { std::mem::zeroed() };
         wr.wr_id = work.id();
         wr.sg_list = sges.as_mut_ptr();
@@ -247,7 +248,8 @@ impl Endpoint {
         wr.imm = ibv_send_wr_imm { imm_data: message.map_or(0, Message::encode).to_be() };
         wr.wr = ibv_send_wr_wr { rdma: ibv_send_wr_rdma { remote_addr, rkey } };
         let mut bad = null_mut();
-        // SAFETY: our queue pair; the request and what it names live through the call, and registered memory longer.
+        // SAFETY: our queue pair; the request and the memory that it names live through the call, and registered memory
+        // longer.
         verbs(unsafe { ibv_post_send(self.qp, &mut wr, &mut bad) })
     }
 
@@ -262,8 +264,8 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        // SAFETY: whoever owns the endpoint keeps its identifier until after it. The service thread brings the queue pair
-        // along with the connection's events: it has to be done with those.
+        // SAFETY: the owner of the endpoint keeps its identifier longer. The service thread moves the queue pair along
+        // with the connection's events, and has finished with those.
         unsafe {
             retire(Id::of(self.id));
             rdma_destroy_qp(self.id);
@@ -271,7 +273,7 @@ impl Drop for Endpoint {
     }
 }
 
-/// A request's view of bytes that travel in it.
+/// Returns an SGE for inline bytes.
 pub(super) fn inline_sge(bytes: &[u8]) -> ibv_sge {
     ibv_sge { addr: bytes.as_ptr() as u64, length: bytes.len() as u32, lkey: 0 }
 }

@@ -1,4 +1,4 @@
-//! Direct placement: buffers that the program maps for its peer, and writes into those that the peer mapped.
+//! Direct placement: buffers that the program maps for its peer, and writes into buffers that the peer mapped.
 
 use libc::{c_int, c_void, iovec};
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use crate::rsocket::proto::outbound::Pace;
 use crate::rsocket::proto::sge::{IoMap, Sge};
 use crate::rsocket::verbs::{ibv_dereg_mr, ibv_reg_mr};
 
-/// Mappings that only this side knows of, at most.
+/// Maximum number of mappings that only this side knows.
 const LOCAL_MAPPINGS_MAX: usize = 4096;
 
 /// A registered buffer of the program's.
@@ -23,7 +23,7 @@ struct Mapping {
     addr: u64,
     bytes: usize,
     offset: u64,
-    /// Its entry in the peer's list; a mapping for this side alone has none.
+    /// Its entry in the peer's list; `None` for a mapping of this side alone.
     index: Option<u16>,
 }
 
@@ -44,7 +44,7 @@ impl Mapping {
         Ok(Mapping { mr, addr: addr as u64, bytes, offset, index })
     }
 
-    /// What the peer is told.
+    /// Returns the entry for the peer.
     fn entry(&self) -> IoMap {
         // SAFETY: registered for as long as the mapping lives.
         let key = unsafe { (*self.mr).rkey };
@@ -59,11 +59,11 @@ impl Drop for Mapping {
     }
 }
 
-/// The program's mappings, and which of them the peer is still to be told of.
+/// The program's mappings, and those that the peer does not know yet.
 #[derive(Default)]
 pub(super) struct Mappings {
     all: Vec<Mapping>,
-    /// Entries of the peer's list.
+    /// Entries of the peer's list that are still to send.
     unannounced: VecDeque<u16>,
 }
 
@@ -86,7 +86,7 @@ impl Stream {
         Ok(offset)
     }
 
-    /// Takes a mapping back; EINVAL if there is none of this buffer.
+    /// Removes a mapping; EINVAL if this buffer has none.
     pub(crate) fn unmap(&self, addr: *mut c_void, bytes: usize) -> Result<(), c_int> {
         let mut core = self.lock();
         let at = core.mappings.all.iter().position(|mapping| mapping.addr == addr as u64 && mapping.bytes == bytes);
@@ -95,7 +95,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Tells the peer of mappings that it does not know: whatever is sent afterwards finds them there.
+    /// Announces new mappings to the peer, before any message that is sent afterwards.
     pub(super) fn announce(&self, nonblocking: bool) -> Result<(), c_int> {
         while !self.lock().mappings.unannounced.is_empty() {
             let mut core = self.wait_sendable(nonblocking, Core::can_send)?;
@@ -105,17 +105,18 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes into the peer's buffers from `offset` on: how many bytes went; fewer where it has mapped none.
+    /// Writes into the peer's buffers from `offset` on; returns the number of bytes written, fewer where the peer has
+    /// no mapping.
     ///
     /// # Safety
-    /// The buffer must have its bytes.
+    /// The buffer's bytes must be readable.
     pub(crate) unsafe fn write_mapped(&self, buffer: iovec, offset: i64, flags: c_int) -> Result<usize, c_int> {
         let nonblocking = self.nonblocking(flags);
         self.opened(nonblocking)?;
         let _alone = Stream::hold(&self.sending, nonblocking)?;
         self.announce(nonblocking)?;
         let buffers = [buffer];
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         let mut from = unsafe { Gather::new(&buffers) };
         let all = from.left();
         let mut pace = Pace::new();
@@ -137,19 +138,19 @@ impl Stream {
 }
 
 impl Core {
-    /// An entry of the peer's list that no mapping has; ENOMEM if it has none left.
+    /// Returns a free entry of the peer's list; ENOMEM if there is none.
     fn free_entry(&self) -> Result<u16, c_int> {
         let entries = self.endpoint.as_ref().and_then(|endpoint| endpoint.peer).map_or(0, |peer| peer.iomap.length);
         let taken = |index: &u16| self.mappings.all.iter().any(|mapping| mapping.index == Some(*index));
         (0..entries as u16).find(|index| !taken(index)).ok_or(libc::ENOMEM)
     }
 
-    /// Whether a direct write can go: it needs nothing of the peer's receive buffer.
+    /// Whether a direct write can be posted: it needs no space in the peer's receive buffer.
     fn can_place(&mut self) -> bool {
         self.endpoint.as_ref().is_some_and(|endpoint| endpoint.slots > 0 && endpoint.outbound.writable())
     }
 
-    /// Posts the next mapping's entry; the caller saw that a message can go.
+    /// Posts the next mapping's entry; the caller has checked that a message can be sent.
     fn post_mapping(&mut self) -> Result<(), c_int> {
         let Some(index) = self.mappings.unannounced.pop_front() else { return Ok(()) };
         let Some(mapping) = self.mappings.all.iter().find(|mapping| mapping.index == Some(index)) else {
@@ -168,7 +169,7 @@ impl Core {
         endpoint.write(&mut from, bytes, Work::IoMap(bytes), Some(Message::IoMap(index)), addr, key)
     }
 
-    /// Posts the next direct write; false if the peer has mapped nothing there.
+    /// Posts the next direct write; returns false if the peer has no mapping there.
     fn post_direct(&mut self, from: &mut Gather<'_>, pace: &mut Pace, offset: u64) -> Result<bool, c_int> {
         let endpoint = self.endpoint.as_mut().ok_or(libc::EBADF)?;
         let Some((addr, key, room)) = endpoint.mapped(offset) else { return Ok(false) };

@@ -1,7 +1,7 @@
 //! SOCK_STREAM: a reliable connection, with the data path in the calling threads.
 //!
 //! One lock guards a stream's state ([`core`]); calls hold it while they copy and post, never while they wait. Two more
-//! keep the bytes of a call together when several threads send, or receive, at once.
+//! locks keep the bytes of a call together when several threads send, or receive, at the same time.
 
 pub(crate) mod connect;
 pub(crate) mod core;
@@ -30,7 +30,7 @@ use super::wake::Waker;
 
 /// A stream.
 pub(crate) struct Stream {
-    /// Its descriptor's only use is to be a number that nobody else has.
+    /// Its descriptor serves only as a unique number.
     number: EventFd,
     key: u64,
     service: Arc<Service>,
@@ -42,7 +42,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// A new one; ENODEV without devices.
+    /// Creates a stream; ENODEV without devices.
     pub(crate) fn new(family: c_int, options: Options) -> Result<Arc<Stream>, c_int> {
         let service = service()?;
         let key = service.new_key();
@@ -60,7 +60,7 @@ impl Stream {
         Ok(stream)
     }
 
-    /// The number that the program knows it by.
+    /// Returns the program's descriptor.
     pub(crate) fn fd(&self) -> c_int {
         self.number.as_raw_fd()
     }
@@ -69,7 +69,7 @@ impl Stream {
         self.core.lock()
     }
 
-    /// Holds a direction for one call; EAGAIN if another thread has it and this one must not wait.
+    /// Locks a direction for one call; EAGAIN if another thread holds it and this one must not wait.
     fn hold(direction: &Mutex<()>, nonblocking: bool) -> Result<MutexGuard<'_, ()>, c_int> {
         if nonblocking { direction.try_lock().ok_or(libc::EAGAIN) } else { Ok(direction.lock()) }
     }
@@ -79,15 +79,15 @@ impl Stream {
         flags & libc::MSG_DONTWAIT != 0 || self.lock().options.nonblocking()
     }
 
-    /// Our address.
+    /// Returns our address.
     pub(crate) fn local_address(&self) -> Result<Address, c_int> {
         let core = self.lock();
         let own = core.id()?.source();
-        // An unbound one has its family at least.
+        // An unbound stream has at least its family.
         Ok(if own.family() == 0 { Address::of_family(core.peer.family()) } else { own })
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub(crate) fn peer_address(&self) -> Result<Address, c_int> {
         let core = self.lock();
         match core.state {
@@ -96,7 +96,7 @@ impl Stream {
         }
     }
 
-    /// Shuts a direction, and waits until everything that was sent has arrived.
+    /// Shuts a direction, and waits until all sent data has arrived.
     pub(crate) fn shutdown(&self, how: Direction) -> Result<(), c_int> {
         self.service.let_die(self.key);
         let mut core = self.lock();
@@ -133,7 +133,7 @@ impl Stream {
         })
     }
 
-    /// Shows the peer that we live, if there is room for it.
+    /// Sends a keep-alive, if there is room for it.
     pub(crate) fn send_keepalive(&self) {
         let mut core = self.lock();
         wait::Progress::progress(&mut *core);
@@ -147,9 +147,9 @@ impl Stream {
         }
     }
 
-    /// Ends the stream. Threads that wait for it are woken, and find it closed.
+    /// Closes the stream. Threads that wait for it wake up, and find it closed.
     pub(crate) fn close(&self) {
-        // What cannot be told to the peer it learns from the connection manager.
+        // If the message cannot be sent, the connection manager notifies the peer.
         let _ = self.shutdown(Direction::Both);
         self.service.leave(self.key);
         let mut core = self.lock();
@@ -163,14 +163,15 @@ impl Stream {
         drop((queue, endpoint, mappings, id));
     }
 
-    /// What is ready of `events`.
+    /// Returns the ready ones of `events`.
     pub(crate) fn ready(&self, events: i16) -> i16 {
         let mut core = self.lock();
         wait::Progress::progress(&mut *core);
         ready(&mut core, events)
     }
 
-    /// As [`Stream::ready`]; if nothing is, the thread is woken when that changes, and `fds` is told what to sleep on.
+    /// As [`Stream::ready`]; if none is ready, registers the thread to be woken by a change, and adds the descriptors
+    /// to sleep on to `fds`.
     pub(crate) fn ready_or_register(&self, events: i16, waker: &Waker, fds: &mut Vec<pollfd>) -> i16 {
         let mut core = self.lock();
         wait::Progress::arm(&mut *core);
@@ -181,7 +182,7 @@ impl Stream {
         now
     }
 
-    /// After a sleep that [`Stream::ready_or_register`] began.
+    /// Unregisters after a sleep that [`Stream::ready_or_register`] prepared.
     pub(crate) fn unregister(&self, waker: &Waker, readable: bool) {
         let mut core = self.lock();
         core.wakers.unregister(waker);
@@ -207,7 +208,7 @@ fn wait_to_the_end(mut wait: impl FnMut() -> Result<(), c_int>) -> Result<(), c_
     }
 }
 
-/// What poll(2) says of a stream.
+/// Returns the ready events of a stream, as poll(2) reports them.
 fn ready(core: &mut Core, events: i16) -> i16 {
     const IN: i16 = libc::POLLIN | libc::POLLRDNORM;
     const OUT: i16 = libc::POLLOUT | libc::POLLWRNORM;
@@ -233,7 +234,7 @@ fn ready(core: &mut Core, events: i16) -> i16 {
                 ready |= events & OUT;
             }
             match core.state {
-                // Programs take a hang-up for the end, and would leave what came before it.
+                // Programs take a hang-up for the end, and would not read the data before it.
                 State::Disconnected if core.has_data() && events & IN != 0 => ready,
                 State::Disconnected => ready | libc::POLLHUP,
                 State::Broken => ready | libc::POLLERR,

@@ -12,11 +12,11 @@ use super::core::Core;
 use crate::rsocket::options::{RDMA_ROUTE, SOL_RDMA, number};
 use crate::rsocket::proto::state::State;
 
-/// Selector "exactly", above the six bits of an MTU, a rate, a lifetime.
+/// Selector "exactly", above the six bits of an MTU, rate or lifetime.
 const EXACTLY: u8 = 2 << 6;
-/// Payload of a packet where the path is not known.
+/// Payload of a packet if the path is unknown.
 const SEGMENT_BYTES_DEFAULT: c_int = 2048;
-/// Bytes of `struct tcp_info`, of which the state comes first and the congestion window at [`TCP_INFO_WINDOW`].
+/// Length of `struct tcp_info`, with the state first and the congestion window at [`TCP_INFO_WINDOW`].
 const TCP_INFO_BYTES: usize = 104;
 const TCP_INFO_WINDOW: usize = 80;
 const TCP_ESTABLISHED: u8 = 1;
@@ -52,7 +52,7 @@ impl Stream {
         Ok(())
     }
 
-    /// `rgetsockopt`: the bytes of a value.
+    /// `rgetsockopt`: returns the bytes of a value.
     pub(crate) fn option(&self, level: c_int, name: c_int, room: usize) -> Result<Vec<u8>, c_int> {
         let mut core = self.lock();
         match (level, name) {
@@ -62,7 +62,7 @@ impl Stream {
             (SOL_SOCKET, libc::SO_DOMAIN) => Ok(core.peer.family().to_ne_bytes().to_vec()),
             (SOL_SOCKET, libc::SO_ACCEPTCONN) => Ok(c_int::from(core.state == State::Listening).to_ne_bytes().to_vec()),
             (SOL_SOCKET, libc::SO_LINGER) => {
-                // No time of its own: closing waits until everything has arrived.
+                // The time is ignored: closing waits until all data has arrived.
                 Ok([c_int::from(core.options.linger), 0].map(c_int::to_ne_bytes).concat())
             }
             (IPPROTO_TCP, libc::TCP_MAXSEG) => Ok(core.segment_bytes().to_ne_bytes().to_vec()),
@@ -78,7 +78,7 @@ impl Core {
         match (level, name) {
             (SOL_SOCKET, libc::SO_REUSEADDR) => {
                 let on = number(value)?;
-                // A bound one has its address already.
+                // A bound stream has its address already.
                 if self.state == State::Init {
                     self.id()?.set_number(RDMA_OPTION_ID_REUSEADDR, on)?;
                 }
@@ -102,7 +102,7 @@ impl Core {
                 self.options.tos = tos;
             }
             (IPPROTO_TCP, libc::TCP_NODELAY) => self.options.no_delay = number(value)? != 0,
-            // A reliable connection has its own, or needs none.
+            // A reliable connection has its own mechanism, or needs none.
             (IPPROTO_TCP, libc::TCP_KEEPCNT | libc::TCP_KEEPINTVL | libc::TCP_MAXSEG | libc::TCP_CONGESTION) => {}
             (IPPROTO_IPV6, libc::IPV6_V6ONLY) => {
                 let on = number(value)?;
@@ -120,7 +120,7 @@ impl Core {
         Ok(())
     }
 
-    /// The path MTU, as payload bytes of a packet.
+    /// Returns the path MTU, as payload bytes of a packet.
     fn segment_bytes(&self) -> c_int {
         let path = self.id.as_ref().and_then(|id| id.paths().first().copied());
         path.map_or(SEGMENT_BYTES_DEFAULT, |path| 1 << (7 + c_int::from(path.mtu.min(5))))
@@ -134,7 +134,7 @@ impl Core {
         info
     }
 
-    /// The path that was set, or those that were resolved, as many as there is room for.
+    /// Returns the path that was set, or the resolved ones, as many as there is room for.
     fn route(&self, room: usize) -> Result<Vec<u8>, c_int> {
         if let Some(set) = &self.options.route {
             return if set.len() > room { Err(libc::EINVAL) } else { Ok(set.clone()) };
@@ -148,7 +148,7 @@ impl Core {
     }
 }
 
-/// A path as programs pass it in and out.
+/// Converts a path to the form that programs pass in and out.
 fn path_bytes(path: &ibv_sa_path_rec) -> [u8; size_of::<ibv_path_data>()] {
     let flow_hop = u32::from_be(path.flow_label) << 8 | u32::from(path.hop_limit);
     let data = ibv_path_data {

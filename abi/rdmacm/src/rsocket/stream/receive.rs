@@ -1,4 +1,4 @@
-//! Receiving: what the peer wrote into the receive buffer is copied out, and the buffer is lent again.
+//! Receiving: copies the data that the peer wrote into the receive buffer, and lends the buffer again.
 
 use libc::{c_int, iovec};
 
@@ -8,14 +8,14 @@ use crate::rsocket::gather::Gather;
 use crate::rsocket::proto::state::State;
 use crate::rsocket::wait::{self, Progress};
 
-/// What a receive finds.
+/// Result of a receive attempt.
 enum Found {
     Data,
     End,
 }
 
 impl Stream {
-    /// Receives into `buffers`: how many bytes came, 0 at the end of the stream.
+    /// Receives into `buffers`; returns the number of bytes, 0 at the end of the stream.
     ///
     /// # Safety
     /// Each buffer must have room for its bytes.
@@ -23,7 +23,7 @@ impl Stream {
         let nonblocking = self.nonblocking(flags);
         self.opened(nonblocking)?;
         let _alone = Stream::hold(&self.receiving, nonblocking)?;
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         let mut to = unsafe { Gather::new(buffers) };
         let all = to.left();
         loop {
@@ -37,7 +37,7 @@ impl Stream {
         }
     }
 
-    /// Waits for data, and copies what is there.
+    /// Waits for data, and copies the available bytes.
     fn receive_some(&self, to: &mut Gather<'_>, nonblocking: bool, peek: bool) -> Result<Found, c_int> {
         let mut core = self.lock();
         if !core.has_bytes() {
@@ -76,7 +76,7 @@ impl super::endpoint::Endpoint {
 }
 
 impl Core {
-    /// Whether bytes wait. Messages without any are done at once.
+    /// Whether bytes wait. Finishes empty messages.
     fn has_bytes(&mut self) -> bool {
         let Some(endpoint) = &mut self.endpoint else { return false };
         if endpoint.inbound.has_data() && endpoint.inbound.unread() == 0 {
@@ -85,7 +85,7 @@ impl Core {
         endpoint.inbound.has_data()
     }
 
-    /// Whether no more will come, and why.
+    /// Returns the end of the stream, or its error, if no more data will arrive.
     fn end_of_data(&mut self) -> Option<Result<Found, c_int>> {
         match self.state {
             _ if self.id.is_none() => Some(Err(libc::EBADF)),

@@ -1,4 +1,4 @@
-//! Sending: the program's bytes are copied, and written into the peer's receive buffer as far as it lent one.
+//! Sending: copies the program's bytes, and writes them into the memory that the peer lent.
 
 use libc::{c_int, iovec};
 use parking_lot::MutexGuard;
@@ -15,16 +15,16 @@ use crate::rsocket::proto::state::State;
 use crate::rsocket::wait;
 
 impl Stream {
-    /// Sends what is in `buffers`: how many bytes went.
+    /// Sends the content of `buffers`; returns the number of bytes sent.
     ///
     /// # Safety
-    /// Each buffer must have its bytes.
+    /// Each buffer's bytes must be readable.
     pub(crate) unsafe fn send(&self, buffers: &[iovec], flags: c_int) -> Result<usize, c_int> {
         let nonblocking = self.nonblocking(flags);
         self.opened(nonblocking)?;
         let _alone = Stream::hold(&self.sending, nonblocking)?;
         self.announce(nonblocking)?;
-        // SAFETY: as the caller says.
+        // SAFETY: the caller upholds the contract.
         let mut from = unsafe { Gather::new(buffers) };
         let all = from.left();
         let mut pace = Pace::new();
@@ -40,12 +40,12 @@ impl Stream {
         Ok(all)
     }
 
-    /// Waits for a connection that is being made, if one is.
+    /// Waits until connection setup, if in progress, has ended.
     pub(super) fn opened(&self, nonblocking: bool) -> Result<(), c_int> {
         if self.lock().state.opening() { self.wait_opened(nonblocking) } else { Ok(()) }
     }
 
-    /// Waits until `can` holds; fails when nothing can be sent any more.
+    /// Waits until `can` holds; fails when no more data can be sent.
     pub(super) fn wait_sendable(
         &self,
         nonblocking: bool,
@@ -68,7 +68,7 @@ impl Stream {
 }
 
 impl Core {
-    /// Posts the next transfer; the caller saw that one can go.
+    /// Posts the next transfer; the caller has checked that one can be sent.
     fn post_data(&mut self, from: &mut Gather<'_>, pace: &mut Pace) -> Result<(), c_int> {
         let endpoint = self.endpoint.as_mut().ok_or(libc::EBADF)?;
         let room = endpoint.target_bytes().min(endpoint.outbound.free());
@@ -83,7 +83,8 @@ impl Core {
 }
 
 impl Endpoint {
-    /// Posts a write of the next `bytes`, which the caller saw room for: those of few bytes go in the request itself.
+    /// Posts a write of the next `bytes`, for which the caller has checked the room; a few bytes travel in the request
+    /// itself.
     pub(super) fn write(
         &mut self,
         from: &mut Gather<'_>,

@@ -1,4 +1,4 @@
-//! What a completion was for, in the 64 bits that travel with a work request.
+//! The purpose of a completion, encoded in the 64 bits of a work request ID.
 
 use crate::rsocket::proto::message::Control;
 
@@ -7,7 +7,7 @@ use crate::rsocket::proto::message::Control;
 pub(crate) enum Work {
     /// A receive.
     Receive,
-    /// Data; so many bytes of the send buffer are free when it is done.
+    /// Data; its completion frees this many bytes of the send buffer.
     Data(u32),
     /// An entry of the peer's I/O map; likewise.
     IoMap(u32),
@@ -20,7 +20,7 @@ pub(crate) enum Work {
 const KIND_SHIFT: u32 = 32;
 
 impl Work {
-    /// As a `wr_id`.
+    /// Encodes as a `wr_id`.
     pub(crate) fn id(self) -> u64 {
         let (kind, value) = match self {
             Work::Receive => (0, 0),
@@ -32,7 +32,7 @@ impl Work {
         kind << KIND_SHIFT | u64::from(value)
     }
 
-    /// From a `wr_id` of ours.
+    /// Decodes one of our own `wr_id`s.
     pub(crate) fn of(id: u64) -> Work {
         let value = id as u32;
         match id >> KIND_SHIFT {

@@ -1,4 +1,4 @@
-//! Memory of which only some pages were ever touched.
+//! Tests of memory in which only some pages were ever touched.
 
 use super::super::pages::PageMap;
 use super::*;

@@ -1,4 +1,4 @@
-//! PortCounters (IBA 16.1.3.5): the counters that every port has. They stop at their top and never wrap.
+//! PortCounters (IBA 16.1.3.5), the counters of every port. They saturate and never wrap.
 
 use crate::layout::{bits, flags, int, message};
 
@@ -47,47 +47,47 @@ message! {
     /// PortCounters.
     #[derive(Copy)]
     PortCounters[44] {
-        /// Port; [`super::ALL_PORTS`] adds up.
+        /// Port; [`super::ALL_PORTS`] sums all ports.
         port_select: u8 = int(1, 1),
         /// In a Set: the counters that it changes.
         counter_select: CounterSelect = int(2, 2),
         /// Symbols with minor errors.
         symbol_error_counter: u16 = int(4, 2),
-        /// Times that the link was trained anew and stayed up.
+        /// Times that the link was retrained and stayed up.
         link_error_recovery_counter: u8 = int(6, 1),
         /// Times that the link went down.
         link_downed_counter: u8 = int(7, 1),
-        /// Packets that came with an error.
+        /// Packets received with an error.
         port_rcv_errors: u16 = int(8, 2),
-        /// Packets that came marked as bad by a switch on their way.
+        /// Packets received that a switch on their path had marked as bad.
         port_rcv_remote_physical_errors: u16 = int(10, 2),
-        /// Packets that came and could not be forwarded.
+        /// Packets received that could not be forwarded.
         port_rcv_switch_relay_errors: u16 = int(12, 2),
-        /// Packets that should have left and were dropped.
+        /// Outbound packets that the port dropped.
         port_xmit_discards: u16 = int(14, 2),
-        /// Packets that may not leave: partition, raw.
+        /// Packets not permitted to leave: partition, raw.
         port_xmit_constraint_errors: u8 = int(16, 1),
-        /// Packets that may not come in: partition, raw.
+        /// Packets not permitted to enter: partition, raw.
         port_rcv_constraint_errors: u8 = int(17, 1),
-        /// In a Set: more counters that it changes; bit 0 PortXmitWait, bit 1 QP1Dropped.
+        /// In a Set: more counters that it changes: bit 0 PortXmitWait, bit 1 QP1Dropped.
         counter_select2: u8 = int(18, 1),
         /// Times that local errors reached the threshold, 4 bits.
         local_link_integrity_errors: u8 = bits(19, 0, 4),
         /// Times that overruns reached the threshold, 4 bits.
         excessive_buffer_overrun_errors: u8 = bits(19, 4, 4),
-        /// Datagrams for queue pair 1 that found no room.
+        /// Datagrams for queue pair 1 dropped for lack of buffers.
         qp1_dropped: u16 = int(20, 2),
-        /// SMPs that found no room.
+        /// SMPs dropped for lack of buffers.
         vl15_dropped: u16 = int(22, 2),
-        /// Data that left, in words of four bytes, without virtual lane 15.
+        /// Data sent, in words of four bytes, without virtual lane 15.
         port_xmit_data: u32 = int(24, 4),
-        /// Data that came, likewise.
+        /// Data received, likewise.
         port_rcv_data: u32 = int(28, 4),
-        /// Packets that left, likewise.
+        /// Packets sent, likewise.
         port_xmit_pkts: u32 = int(32, 4),
-        /// Packets that came, likewise.
+        /// Packets received, likewise.
         port_rcv_pkts: u32 = int(36, 4),
-        /// Ticks in which there was something to send and nothing could be.
+        /// Ticks in which data waited and none could be sent.
         port_xmit_wait: u32 = int(40, 4),
     }
 }

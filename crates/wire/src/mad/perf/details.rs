@@ -1,4 +1,4 @@
-//! Counters that say more of what PortCounters adds up (IBA 16.1.4). They stop at their top.
+//! Counters that break down the sums in PortCounters (IBA 16.1.4). They saturate.
 
 use crate::layout::{int, message};
 
@@ -10,17 +10,17 @@ message! {
         port_select: u8 = int(1, 1),
         /// In a Set: the counters that it changes, in their order from bit 0.
         counter_select: u16 = int(2, 2),
-        /// Wrong CRC, wrong length, wrong link version and the like.
+        /// Wrong CRC, length or link version, and similar errors.
         port_local_physical_errors: u16 = int(4, 2),
-        /// Wrong virtual lane, wrong LID, more than the link's MTU.
+        /// Wrong virtual lane, wrong LID, or longer than the link's MTU.
         port_malformed_packet_errors: u16 = int(6, 2),
-        /// Packets that found no room.
+        /// Packets dropped for lack of buffers.
         port_buffer_overrun_errors: u16 = int(8, 2),
-        /// Destination LIDs that the switch has no port for.
+        /// Packets with a destination LID that the switch has no port for.
         port_dlid_mapping_errors: u16 = int(10, 2),
-        /// Service levels that have no virtual lane.
+        /// Packets with a service level that has no virtual lane.
         port_vl_mapping_errors: u16 = int(12, 2),
-        /// Packets that would leave by the port that they came in by.
+        /// Packets routed back to the port on which they arrived.
         port_looping_errors: u16 = int(14, 2),
     }
 }
@@ -33,13 +33,13 @@ message! {
         port_select: u8 = int(1, 1),
         /// In a Set: the counters that it changes, in their order from bit 0.
         counter_select: u16 = int(2, 2),
-        /// The port was not active.
+        /// Packets dropped because the port was not active.
         port_inactive_discards: u16 = int(4, 2),
-        /// Longer than the MTU of the neighbour.
+        /// Packets longer than the neighbour's MTU.
         port_neighbor_mtu_discards: u16 = int(6, 2),
-        /// Too long in the switch.
+        /// Packets that exceeded their lifetime in the switch.
         port_sw_lifetime_limit_discards: u16 = int(8, 2),
-        /// Too long at the head of the queue.
+        /// Packets that exceeded their lifetime at the head of the queue.
         port_sw_hoq_lifetime_limit_discards: u16 = int(10, 2),
     }
 }
@@ -62,7 +62,7 @@ macro_rules! pair {
 }
 
 pair! {
-    /// PortOpRcvCounters: what came with the operation that the vendor chose.
+    /// PortOpRcvCounters: packets received with the vendor-selected operation.
     PortOpRcvCounters {
         /// Packets.
         port_op_rcv_pkts,
@@ -74,19 +74,19 @@ pair! {
 pair! {
     /// PortFlowCtlCounters: packets of link level flow control.
     PortFlowCtlCounters {
-        /// That left.
+        /// Sent.
         port_xmit_flow_pkts,
-        /// That came.
+        /// Received.
         port_rcv_flow_pkts
     }
 }
 
 pair! {
-    /// PortRcvConCtrl: packets that came with a bit of congestion control.
+    /// PortRcvConCtrl: packets received with a congestion control bit.
     PortRcvConCtrl {
-        /// Forward.
+        /// With FECN.
         port_pkt_rcv_fecn,
-        /// Backward.
+        /// With BECN.
         port_pkt_rcv_becn
     }
 }

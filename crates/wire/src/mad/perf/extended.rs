@@ -1,67 +1,67 @@
-//! Counters of 64 bits (IBA 16.1.4.11), and those of speeds beyond QDR (16.1.4.13).
+//! 64-bit counters (IBA 16.1.4.11), and those of speeds beyond QDR (16.1.4.13).
 
 use crate::layout::{array, int, message};
 
 message! {
-    /// PortCountersExtended. The errors count only where [`super::Capability2::ADDITIONAL_EXTENDED`] says so.
+    /// PortCountersExtended. The error counters are valid only with [`super::Capability2::ADDITIONAL_EXTENDED`].
     #[derive(Copy)]
     PortCountersExtended[184] {
-        /// Port; [`super::ALL_PORTS`] adds up.
+        /// Port; [`super::ALL_PORTS`] sums all ports.
         port_select: u8 = int(1, 1),
-        /// In a Set: which of the first eight counters it changes, in their order from bit 0.
+        /// In a Set: those of the first eight counters that it changes, in their order from bit 0.
         counter_select: u16 = int(2, 2),
-        /// In a Set: which of the others.
+        /// In a Set: those of the other counters that it changes.
         counter_select2: u32 = int(4, 4),
-        /// Data that left, in words of four bytes, without virtual lane 15.
+        /// Data sent, in words of four bytes, without virtual lane 15.
         port_xmit_data: u64 = int(8, 8),
-        /// Data that came, likewise.
+        /// Data received, likewise.
         port_rcv_data: u64 = int(16, 8),
-        /// Packets that left, likewise.
+        /// Packets sent, likewise.
         port_xmit_pkts: u64 = int(24, 8),
-        /// Packets that came, likewise.
+        /// Packets received, likewise.
         port_rcv_pkts: u64 = int(32, 8),
-        /// Unicast packets that left, with virtual lane 15.
+        /// Unicast packets sent, including virtual lane 15.
         port_unicast_xmit_pkts: u64 = int(40, 8),
-        /// Unicast packets that came, likewise.
+        /// Unicast packets received, likewise.
         port_unicast_rcv_pkts: u64 = int(48, 8),
-        /// Multicast packets that left.
+        /// Multicast packets sent.
         port_multicast_xmit_pkts: u64 = int(56, 8),
-        /// Multicast packets that came.
+        /// Multicast packets received.
         port_multicast_rcv_pkts: u64 = int(64, 8),
-        /// As in [`super::PortCounters`], and so are all that follow.
+        /// As in [`super::PortCounters`], like all counters below.
         symbol_error_counter: u64 = int(72, 8),
-        /// Times that the link was trained anew and stayed up.
+        /// Times that the link was retrained and stayed up.
         link_error_recovery_counter: u64 = int(80, 8),
         /// Times that the link went down.
         link_downed_counter: u64 = int(88, 8),
-        /// Packets that came with an error.
+        /// Packets received with an error.
         port_rcv_errors: u64 = int(96, 8),
-        /// Packets that came marked as bad.
+        /// Packets received that a switch on their path had marked as bad.
         port_rcv_remote_physical_errors: u64 = int(104, 8),
-        /// Packets that came and could not be forwarded.
+        /// Packets received that could not be forwarded.
         port_rcv_switch_relay_errors: u64 = int(112, 8),
-        /// Packets that should have left and were dropped.
+        /// Outbound packets that the port dropped.
         port_xmit_discards: u64 = int(120, 8),
-        /// Packets that may not leave.
+        /// Packets not permitted to leave.
         port_xmit_constraint_errors: u64 = int(128, 8),
-        /// Packets that may not come in.
+        /// Packets not permitted to enter.
         port_rcv_constraint_errors: u64 = int(136, 8),
         /// Times that local errors reached the threshold.
         local_link_integrity_errors: u64 = int(144, 8),
         /// Times that overruns reached the threshold.
         excessive_buffer_overrun_errors: u64 = int(152, 8),
-        /// SMPs that found no room.
+        /// SMPs dropped for lack of buffers.
         vl15_dropped: u64 = int(160, 8),
-        /// Ticks in which there was something to send and nothing could be.
+        /// Ticks in which data waited and none could be sent.
         port_xmit_wait: u64 = int(168, 8),
-        /// Datagrams for queue pair 1 that found no room.
+        /// Datagrams for queue pair 1 dropped for lack of buffers.
         qp1_dropped: u64 = int(176, 8),
     }
 }
 
 message! {
-    /// PortExtendedSpeedsCounters. Where Reed-Solomon codes are in use, the correctable blocks of lanes are correctable
-    /// symbols, and the last three count for the whole port.
+    /// PortExtendedSpeedsCounters. With Reed-Solomon codes, the correctable blocks of lanes are correctable symbols,
+    /// and the last three count for the whole port.
     #[derive(Copy)]
     PortExtendedSpeedsCounters[152] {
         /// Port.
@@ -72,17 +72,17 @@ message! {
         sync_header_error_counter: u16 = int(16, 2),
         /// Blocks with an unknown type.
         unknown_block_counter: u16 = int(18, 2),
-        /// Errors detected, a lane.
+        /// Detected errors, for each lane.
         error_detection_counter_lane: [u16; 12] = array(20, 16),
-        /// Blocks (or symbols) corrected, a lane.
+        /// Corrected blocks (or symbols), for each lane.
         fec_correctable_block_ctr_lane: [u32; 12] = array(44, 32),
-        /// Blocks that could not be corrected, a lane.
+        /// Uncorrectable blocks, for each lane.
         fec_uncorrectable_block_ctr_lane: [u32; 12] = array(92, 32),
-        /// Blocks corrected.
+        /// Corrected blocks.
         port_fec_correctable_block_ctr: u32 = int(140, 4),
-        /// Blocks that could not be corrected.
+        /// Uncorrectable blocks.
         port_fec_uncorrectable_block_ctr: u32 = int(144, 4),
-        /// Symbols corrected.
+        /// Corrected symbols.
         port_fec_corrected_symbol_ctr: u32 = int(148, 4),
     }
 }

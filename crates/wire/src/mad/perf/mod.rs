@@ -1,4 +1,4 @@
-//! Performance management (IBA 16.1): the counters of ports.
+//! Performance management (IBA 16.1): port counters.
 
 mod counters;
 mod details;
@@ -22,24 +22,24 @@ use crate::mad::attribute::attributes;
 
 /// Class version of performance management.
 pub const CLASS_VERSION: u8 = 1;
-/// PortSelect that stands for every port, of those who say [`Capability::ALL_PORT_SELECT`].
+/// PortSelect for all ports, if the node has [`Capability::ALL_PORT_SELECT`].
 pub const ALL_PORTS: u8 = 0xff;
 
 bitflags::bitflags! {
     /// CapabilityMask of the class's ClassPortInfo.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct Capability: u16 {
-        /// PortSelect 0xff adds up all ports.
+        /// PortSelect 0xff sums all ports.
         const ALL_PORT_SELECT = 1 << 8;
-        /// Counters of 64 bits.
+        /// 64-bit counters.
         const EXTENDED_WIDTH = 1 << 9;
-        /// Counters of 64 bits, without those of unicast and multicast.
+        /// 64-bit counters, without those of unicast and multicast.
         const EXTENDED_WIDTH_NO_IETF = 1 << 10;
-        /// Only SamplesControl's sampling.
+        /// Sampling by SamplesControl only.
         const SAMPLES_ONLY = 1 << 11;
         /// PortXmitWait.
         const XMIT_WAIT = 1 << 12;
-        /// Limited members' multicasts count as no constraint errors.
+        /// Multicasts of limited members do not count as constraint errors.
         const INHIBIT_LIMITED_PKEY_MC_CONSTRAINT_ERRORS = 1 << 13;
         /// Counters of Reed-Solomon codes.
         const RSFEC_COUNTERS = 1 << 14;
@@ -54,7 +54,7 @@ bitflags::bitflags! {
     pub struct Capability2: u32 {
         /// A key guards the class.
         const PM_KEY = 1 << 0;
-        /// PortCountersExtended has the errors too.
+        /// PortCountersExtended includes the error counters.
         const ADDITIONAL_EXTENDED = 1 << 1;
     }
 }

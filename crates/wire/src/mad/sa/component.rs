@@ -1,38 +1,38 @@
-//! Component masks (IBA 15.4.4): a question names the components of a record that it has filled in, one bit each in the
-//! order in which they stand. A record's components are declared as their widths; from those come the masks' names and
-//! the comparison of a record with a question.
+//! Component masks (IBA 15.4.4): a query marks the components of a record that it has filled in, one bit each in their
+//! order. A record declares its components as a list of widths, which yields the masks' names and the comparison of a
+//! record with a query.
 
 use crate::mad::Attribute;
 
-/// Which components of a record a question names.
+/// The components of a record that a query specifies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct ComponentMask(pub u64);
 
 impl ComponentMask {
-    /// None: every record fits.
+    /// No component: every record matches.
     pub const NONE: ComponentMask = ComponentMask(0);
 
-    /// The mask of component number `bit`.
+    /// Returns the mask of component number `bit`.
     pub const fn bit(bit: u32) -> ComponentMask {
         ComponentMask(1 << bit)
     }
-    /// Whether all components of `other` are in this.
+    /// Whether this mask contains all components of `other`.
     pub const fn contains(self, other: ComponentMask) -> bool {
         self.0 & other.0 == other.0
     }
-    /// Whether any component of `other` is in this.
+    /// Whether this mask contains any component of `other`.
     pub const fn intersects(self, other: ComponentMask) -> bool {
         self.0 & other.0 != 0
     }
-    /// Both.
+    /// Returns the union.
     pub const fn or(self, other: ComponentMask) -> ComponentMask {
         ComponentMask(self.0 | other.0)
     }
-    /// This without `other`.
+    /// Returns this mask without `other`.
     pub const fn without(self, other: ComponentMask) -> ComponentMask {
         ComponentMask(self.0 & !other.0)
     }
-    /// Numbers of the components in it.
+    /// Returns the numbers of its components.
     fn components(self) -> impl Iterator<Item = usize> {
         (0..64).filter(move |bit| self.0 >> bit & 1 != 0)
     }
@@ -51,16 +51,16 @@ impl std::ops::BitOrAssign for ComponentMask {
     }
 }
 
-/// Components of a record: name and number of bits, in the order in which they stand from its first bit on.
+/// Components of a record: name and number of bits, in their order from the record's first bit on.
 pub type Components = &'static [(&'static str, usize)];
 
-/// A record whose components questions can name.
+/// A record whose components queries can specify.
 pub trait Record: Attribute {
     /// Its components.
     const COMPONENTS: Components;
 
-    /// Whether `record` has in the components that `mask` names what `question` has; both as bytes. A component that the
-    /// record has not, or that a question too short has not, does not fit.
+    /// Whether `record` equals `question` in the components of `mask`; both as bytes. A component beyond the end of
+    /// either does not match.
     fn fits(mask: ComponentMask, question: &[u8], record: &[u8]) -> bool {
         mask.components().all(|number| {
             let Some((_, width)) = Self::COMPONENTS.get(number) else { return false };
@@ -70,7 +70,7 @@ pub trait Record: Attribute {
     }
 }
 
-/// Whether `width` bits from bit `first` on are the same, and there.
+/// Whether `width` bits from bit `first` on are present and equal.
 fn same_bits(a: &[u8], b: &[u8], first: usize, width: usize) -> bool {
     let last = first + width;
     (first / 8..last.div_ceil(8)).all(|at| {
@@ -81,7 +81,8 @@ fn same_bits(a: &[u8], b: &[u8], first: usize, width: usize) -> bool {
     })
 }
 
-/// Declare the components of a record: `NAME = bits,` a row, in their order; the masks are constants of the record.
+/// Declares the components of a record, one row each in their order: `NAME = bits,`; the masks are constants of the
+/// record.
 macro_rules! components {
     ($name:ident { $($component:ident = $width:expr,)* }) => {
         impl $crate::mad::sa::Record for $name {

@@ -1,11 +1,11 @@
-//! Multicast groups and who is in them (IBA 15.2.5.17).
+//! Multicast groups and their members (IBA 15.2.5.17).
 
 use super::component::components;
 use crate::layout::{Bytes, bits, int, message, open};
 use crate::mad::Rate;
 
 open! {
-    /// How MTU, rate or packet life time of a question are meant, 2 bits.
+    /// Meaning of the MTU, rate or packet life time in a query, 2 bits.
     Selector(u8) {
         GREATER_THAN = 0, "greater than";
         LESS_THAN = 1, "less than";
@@ -16,14 +16,14 @@ open! {
 }
 
 bitflags::bitflags! {
-    /// How a port is in a group, 4 bits.
+    /// Membership of a port in a group, 4 bits.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct JoinState: u8 {
         /// Sends and receives, and keeps the group alive.
         const FULL_MEMBER = 1;
-        /// Sends and receives, and does not keep the group alive.
+        /// Sends and receives, but does not keep the group alive.
         const NON_MEMBER = 2;
-        /// Sends, and does not keep the group alive.
+        /// Sends, but does not keep the group alive.
         const SEND_ONLY_NON_MEMBER = 4;
         /// Sends, and keeps the group alive.
         const SEND_ONLY_FULL_MEMBER = 8;
@@ -33,7 +33,8 @@ bitflags::bitflags! {
 crate::layout::flags!(JoinState(u8));
 
 message! {
-    /// MCMemberRecord: a multicast group, and a port in it. MTU and rate are codes; packet life time is 4.096 us * 2^n.
+    /// MCMemberRecord: a multicast group, and a member port. MTU and rate are codes; packet life time is 4.096 us *
+    /// 2^n.
     #[derive(Copy)]
     McMemberRecord[52] {
         /// GID of the group.
@@ -44,7 +45,7 @@ message! {
         qkey: u32 = int(32, 4),
         /// LID of the group.
         mlid: u16 = int(36, 2),
-        /// How the MTU is meant.
+        /// Meaning of the MTU in a query.
         mtu_selector: Selector = bits(38, 0, 2),
         /// MTU, 6 bits.
         mtu: u8 = bits(38, 2, 6),
@@ -52,11 +53,11 @@ message! {
         tclass: u8 = int(39, 1),
         /// Partition.
         pkey: u16 = int(40, 2),
-        /// How the rate is meant.
+        /// Meaning of the rate in a query.
         rate_selector: Selector = bits(42, 0, 2),
         /// Rate, 6 bits.
         rate: Rate = bits(42, 2, 6),
-        /// How the packet life time is meant.
+        /// Meaning of the packet life time in a query.
         packet_life_time_selector: Selector = bits(43, 0, 2),
         /// Packet life time, 6 bits.
         packet_life_time: u8 = bits(43, 2, 6),
@@ -66,11 +67,11 @@ message! {
         flow_label: u32 = bits(44, 4, 20),
         /// Hop limit.
         hop_limit: u8 = int(47, 1),
-        /// How far the group reaches, 4 bits.
+        /// Scope of the group, 4 bits.
         scope: u8 = bits(48, 0, 4),
-        /// How the port is in it.
+        /// Membership of the port.
         join_state: JoinState = bits(48, 4, 4),
-        /// Somebody else put the port into it.
+        /// A proxy joined on behalf of the port.
         proxy_join: bool = bits(49, 0, 1),
     }
 }

@@ -1,4 +1,4 @@
-//! Who subscribes to which notices (IBA 15.2.5.12).
+//! Subscriptions to notices (IBA 15.2.5.12).
 
 use super::component::components;
 use crate::layout::{Bytes, int, message, within};
@@ -10,9 +10,9 @@ message! {
     InformInfoRecord[60] {
         /// GID of the subscriber.
         subscriber_gid: [u8; 16] = Bytes(0),
-        /// Which of its subscriptions.
+        /// Index of the subscription.
         subscriber_enum: u16 = int(16, 2),
-        /// To what.
+        /// The subscription.
         inform_info: InformInfo = within(24, 36),
     }
 }

@@ -1,4 +1,4 @@
-//! Subnet administration (IBA 15): the questions that hosts ask the subnet manager, and the records that answer them.
+//! Subnet administration (IBA 15): queries from hosts to the subnet manager, and the records in its responses.
 //!
 //! ```text
 //!  0 | common header (24)                                                            |
@@ -36,23 +36,23 @@ use crate::mad::{AttrId, Attribute, Class, Mad, MadHeader, Method, Status};
 /// Class version of subnet administration.
 pub const CLASS_VERSION: u8 = 2;
 
-/// What the class's own bits of a status say.
+/// Class-specific status bits of subnet administration.
 impl Status {
-    /// The administrator has no room.
+    /// The administrator is out of resources.
     pub const SA_NO_RESOURCES: Status = Status(1 << 8);
-    /// The question makes no sense.
+    /// The request is invalid.
     pub const SA_REQ_INVALID: Status = Status(2 << 8);
-    /// Nothing fits.
+    /// No record matches.
     pub const SA_NO_RECORDS: Status = Status(3 << 8);
-    /// More than one fits and one was asked for.
+    /// More than one record matches, but the request was for one.
     pub const SA_TOO_MANY_RECORDS: Status = Status(4 << 8);
-    /// A GID is not one.
+    /// A GID in the request is invalid.
     pub const SA_REQ_INVALID_GID: Status = Status(5 << 8);
-    /// The question leaves out what it needs.
+    /// The request lacks required components.
     pub const SA_REQ_INSUFFICIENT_COMPONENTS: Status = Status(6 << 8);
-    /// Not for the asker.
+    /// The administrator denies the request.
     pub const SA_REQ_DENIED: Status = Status(7 << 8);
-    /// Ask with the priority that is suggested.
+    /// The requester should use the suggested priority.
     pub const SA_PRIORITY_SUGGESTED: Status = Status(8 << 8);
 }
 
@@ -60,17 +60,17 @@ bitflags::bitflags! {
     /// CapabilityMask of the class's ClassPortInfo.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct Capability: u16 {
-        /// Records that are optional.
+        /// Optional records.
         const SUBNET_OPTIONAL_RECORDS = 1 << 8;
-        /// Multicast of datagrams.
+        /// UD multicast.
         const UD_MULTICAST = 1 << 9;
         /// MultiPathRecord.
         const MULTIPATH = 1 << 10;
-        /// Initialisation anew.
+        /// Reinitialisation.
         const REINIT = 1 << 11;
         /// Scoped GIDs in MultiPathRecord.
         const GID_SCOPED_MULTIPATH = 1 << 12;
-        /// PortInfoRecord can be asked by capabilities.
+        /// PortInfoRecord queries can match capabilities as a mask.
         const PORT_INFO_CAPABILITY_MASK_MATCH = 1 << 13;
         /// Pairs of link speed and width.
         const LINK_SPEED_WIDTH_PAIRS = 1 << 14;
@@ -85,7 +85,7 @@ bitflags::bitflags! {
 pub struct SaMad {
     /// The common header.
     pub header: MadHeader,
-    /// The multi-packet header; zeros where it is not in use.
+    /// The multi-packet header; zeros if unused.
     pub rmpp: RmppHeader,
     sm_key: U64,
     attribute_offset: U16,
@@ -98,10 +98,10 @@ pub struct SaMad {
 const _: () = assert!(size_of::<SaMad>() == super::MAD_LEN);
 
 impl SaMad {
-    /// Where the data begins.
+    /// Offset of the data in the datagram.
     pub const DATA_AT: usize = 56;
 
-    /// A question: this record's components that the mask names.
+    /// Creates a request for this record's components in the mask.
     pub fn request<A: Attribute>(method: Method, tid: u64, mask: ComponentMask, record: &A) -> SaMad {
         let header = MadHeader::new(Class::SUBN_ADM, CLASS_VERSION, method, tid, A::ID);
         let mut mad = SaMad::from_mad(Mad { header, data: [0; super::DATA_LEN] });
@@ -109,19 +109,19 @@ impl SaMad {
         record.write(&mut mad.data);
         mad
     }
-    /// The datagram read as one; its class is not looked at.
+    /// Interprets a datagram as one of subnet administration; its class is not checked.
     pub fn from_mad(mad: Mad) -> SaMad {
         transmute!(mad)
     }
-    /// The same, in place.
+    /// The same, by reference.
     pub fn ref_from_mad(mad: &Mad) -> &SaMad {
         transmute_ref!(mad)
     }
-    /// The same, to be changed in place.
+    /// The same, by mutable reference.
     pub fn mut_from_mad(mad: &mut Mad) -> &mut SaMad {
         transmute_mut!(mad)
     }
-    /// The datagram.
+    /// Converts to a plain datagram.
     pub fn to_mad(self) -> Mad {
         transmute!(self)
     }
@@ -129,45 +129,45 @@ impl SaMad {
     pub fn attr_id(&self) -> AttrId {
         self.header.attr_id()
     }
-    /// Key of the subnet manager that the asker shows.
+    /// The requester's key of the subnet manager.
     pub fn sm_key(&self) -> u64 {
         self.sm_key.get()
     }
-    /// Distance of one record of a table from the next, in words of eight bytes.
+    /// Distance between records of a table, in words of eight bytes.
     pub fn attribute_offset(&self) -> u16 {
         self.attribute_offset.get()
     }
-    /// Which components of the record are asked for.
+    /// The components of the record that the request specifies.
     pub fn component_mask(&self) -> ComponentMask {
         ComponentMask(self.component_mask.get())
     }
-    /// Set the key.
+    /// Sets the subnet manager's key.
     pub fn set_sm_key(&mut self, sm_key: u64) {
         self.sm_key = sm_key.into();
     }
-    /// Set the distance between records.
+    /// Sets the distance between records.
     pub fn set_attribute_offset(&mut self, words: u16) {
         self.attribute_offset = words.into();
     }
-    /// Set the components.
+    /// Sets the components.
     pub fn set_component_mask(&mut self, mask: ComponentMask) {
         self.component_mask = mask.0.into();
     }
-    /// Its record, read as one of this type.
+    /// Reads its record as one of this type.
     pub fn record<A: Attribute>(&self) -> Option<A> {
         A::read(&self.data)
     }
 }
 
-/// The records of a table: `data` of all its datagrams together, `offset` words of eight bytes from one to the next. A
-/// table whose offset is smaller than its records, or 0, has none.
+/// Returns the records of a table. `data` is that of all its datagrams together, with `offset` words of eight bytes
+/// from one record to the next. A table whose offset is 0 or smaller than its records has none.
 pub fn records<A: Attribute>(data: &[u8], offset: u16) -> impl Iterator<Item = A> {
     let stride = usize::from(offset) * 8;
     let chunks = if stride >= A::SIZE { data.chunks(stride) } else { [].chunks(1) };
     chunks.filter_map(A::read)
 }
 
-/// Distance of one record of this type from the next, in words of eight bytes.
+/// Returns the distance between records of this type in a table, in words of eight bytes.
 pub fn attribute_offset<A: Attribute>() -> u16 {
     A::SIZE.div_ceil(8) as u16
 }
@@ -199,7 +199,8 @@ attributes! {
 mod tests {
     use super::*;
 
-    /// Components are counted, so one that is forgotten shifts all that follow: the last ones have known numbers.
+    /// Components are numbered by position, so a forgotten one shifts all that follow: the last ones have known
+    /// numbers.
     #[test]
     fn components_have_the_numbers_that_others_use() {
         for (mask, bit) in [

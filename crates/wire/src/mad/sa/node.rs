@@ -5,7 +5,7 @@ use crate::layout::{Bytes, array, int, message, within};
 use crate::mad::subn::{NodeDescription, NodeInfo, PortInfo, SmInfo, SwitchInfo};
 
 message! {
-    /// NodeRecord: a node as it is seen at one of its ports.
+    /// NodeRecord: a node as seen at one of its ports.
     #[derive(Copy)]
     NodeRecord[108] {
         /// LID of the port.
@@ -29,11 +29,11 @@ message! {
     /// PortInfoRecord: a port.
     #[derive(Copy)]
     PortInfoRecord[68] {
-        /// LID of the port, or of port 0 of its switch.
+        /// LID of the port, or of its switch's port 0.
         lid: u16 = int(0, 2),
         /// Number of the port.
         port_num: u8 = int(2, 1),
-        /// Bit 7: capabilities are compared as a mask: a port fits that has all of those asked for.
+        /// Bit 7: capabilities match as a mask: a port matches if it has all those in the query.
         options: u8 = int(3, 1),
         /// The port.
         port_info: PortInfo = within(4, 64),
@@ -97,7 +97,7 @@ components! {
 }
 
 message! {
-    /// LinkRecord: a cable.
+    /// LinkRecord: a link.
     #[derive(Copy)]
     LinkRecord[8] {
         /// LID of one end, or of its switch.
@@ -121,7 +121,7 @@ message! {
     GuidInfoRecord[72] {
         /// LID of the port.
         lid: u16 = int(0, 2),
-        /// Which eight.
+        /// Block of eight GUIDs.
         block_num: u8 = int(2, 1),
         /// GUIDs.
         guids: [u64; 8] = array(8, 64),

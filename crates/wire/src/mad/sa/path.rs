@@ -1,4 +1,4 @@
-//! Records of paths (IBA 15.2.5.16 and 15.2.5.20): how to reach a port.
+//! Path records (IBA 15.2.5.16 and 15.2.5.20).
 
 use super::Selector;
 use super::component::components;
@@ -9,15 +9,15 @@ message! {
     /// PathRecord: a path from one port to another. MTU and rate are codes; packet life time is 4.096 us * 2^n.
     #[derive(Copy)]
     PathRecord[64] {
-        /// Service that the path is for.
+        /// Service for which the path is used.
         service_id: u64 = int(0, 8),
-        /// GID of its end.
+        /// Destination GID.
         dgid: [u8; 16] = Bytes(8),
-        /// GID of its beginning.
+        /// Source GID.
         sgid: [u8; 16] = Bytes(24),
-        /// LID of its end.
+        /// Destination LID.
         dlid: u16 = int(40, 2),
-        /// LID of its beginning.
+        /// Source LID.
         slid: u16 = int(42, 2),
         /// For raw packets.
         raw_traffic: bool = bits(44, 0, 1),
@@ -27,29 +27,29 @@ message! {
         hop_limit: u8 = int(47, 1),
         /// Traffic class.
         tclass: u8 = int(48, 1),
-        /// The way back has the same properties.
+        /// The reverse path has the same properties.
         reversible: bool = bits(49, 0, 1),
-        /// How many paths at most, 7 bits; in answers 0.
+        /// Maximum number of paths, 7 bits; 0 in responses.
         numb_path: u8 = bits(49, 1, 7),
         /// Partition.
         pkey: u16 = int(50, 2),
-        /// Class of service that the asker wants, 12 bits.
+        /// Requested class of service, 12 bits.
         qos_class: u16 = bits(52, 0, 12),
         /// Service level, 4 bits.
         sl: u8 = bits(53, 4, 4),
-        /// How the MTU is meant.
+        /// Meaning of the MTU in a query.
         mtu_selector: Selector = bits(54, 0, 2),
         /// MTU, 6 bits.
         mtu: u8 = bits(54, 2, 6),
-        /// How the rate is meant.
+        /// Meaning of the rate in a query.
         rate_selector: Selector = bits(55, 0, 2),
         /// Rate, 6 bits.
         rate: Rate = bits(55, 2, 6),
-        /// How the packet life time is meant.
+        /// Meaning of the packet life time in a query.
         packet_life_time_selector: Selector = bits(56, 0, 2),
         /// Packet life time, 6 bits.
         packet_life_time: u8 = bits(56, 2, 6),
-        /// Which of several paths is better: the smaller.
+        /// Preference among several paths: the smaller is better.
         preference: u8 = int(57, 1),
     }
 }
@@ -63,7 +63,7 @@ components! {
     }
 }
 
-/// GIDs that a question for several paths has room for in one datagram.
+/// Maximum number of GIDs in a multipath query that fits one datagram.
 pub const MULTIPATH_GIDS_MAX: usize = 11;
 
 /// The GIDs of a [`MultiPathRecord`].
@@ -84,7 +84,7 @@ impl At<[[u8; 16]; MULTIPATH_GIDS_MAX]> for Gids {
 }
 
 message! {
-    /// MultiPathRecord: a question for paths between several ports; [`PathRecord`]s answer it.
+    /// MultiPathRecord: a query for paths between several ports, answered by [`PathRecord`]s.
     #[derive(Copy)]
     MultiPathRecord[200] {
         /// For raw packets.
@@ -95,9 +95,9 @@ message! {
         hop_limit: u8 = int(3, 1),
         /// Traffic class.
         tclass: u8 = int(4, 1),
-        /// The way back has the same properties.
+        /// The reverse path has the same properties.
         reversible: bool = bits(5, 0, 1),
-        /// How many paths at most, 7 bits.
+        /// Maximum number of paths, 7 bits.
         numb_path: u8 = bits(5, 1, 7),
         /// Partition.
         pkey: u16 = int(6, 2),
@@ -105,29 +105,29 @@ message! {
         qos_class: u16 = bits(8, 0, 12),
         /// Service level, 4 bits.
         sl: u8 = bits(9, 4, 4),
-        /// How the MTU is meant.
+        /// Meaning of the MTU in a query.
         mtu_selector: Selector = bits(10, 0, 2),
         /// MTU, 6 bits.
         mtu: u8 = bits(10, 2, 6),
-        /// How the rate is meant.
+        /// Meaning of the rate in a query.
         rate_selector: Selector = bits(11, 0, 2),
         /// Rate, 6 bits.
         rate: Rate = bits(11, 2, 6),
-        /// How the packet life time is meant.
+        /// Meaning of the packet life time in a query.
         packet_life_time_selector: Selector = bits(12, 0, 2),
         /// Packet life time, 6 bits.
         packet_life_time: u8 = bits(12, 2, 6),
-        /// First byte of the service that the paths are for.
+        /// First byte of the service ID.
         service_id_msb: u8 = int(13, 1),
-        /// How independent of each other the paths are to be, 2 bits.
+        /// Required independence of the paths, 2 bits.
         independence: u8 = bits(14, 0, 2),
-        /// Beginnings.
+        /// Number of source GIDs.
         sgid_count: u8 = int(15, 1),
-        /// Ends.
+        /// Number of destination GIDs.
         dgid_count: u8 = int(16, 1),
-        /// The other seven bytes of the service.
+        /// The other seven bytes of the service ID.
         service_id_lsb: u64 = int(17, 7),
-        /// Beginnings, then ends.
+        /// Source GIDs, then destination GIDs.
         gids: [[u8; 16]; MULTIPATH_GIDS_MAX] = Gids,
     }
 }

@@ -1,4 +1,4 @@
-//! Services that ports register (IBA 15.2.5.14).
+//! Services registered by ports (IBA 15.2.5.14).
 
 use super::component::components;
 use crate::layout::{Bytes, array, int, message};
@@ -8,25 +8,25 @@ message! {
     /// ServiceRecord.
     #[derive(Copy)]
     ServiceRecord[176] {
-        /// Which service.
+        /// Service ID.
         service_id: u64 = int(0, 8),
-        /// Port that has it.
+        /// Port that provides the service.
         service_gid: [u8; 16] = Bytes(8),
         /// Partition.
         service_pkey: u16 = int(24, 2),
-        /// Seconds that the record stands; 0xffffffff: for good.
+        /// Lifetime of the record in seconds; 0xffffffff: unlimited.
         service_lease: u32 = int(28, 4),
-        /// Key that the record can be changed by.
+        /// Key that authorises changes of the record.
         service_key: [u8; 16] = Bytes(32),
         /// Name, UTF-8.
         service_name: Block<64> = Bytes(48),
-        /// What the service says of itself.
+        /// Service-defined data, as bytes.
         service_data8: [u8; 16] = Bytes(112),
-        /// More of it.
+        /// Service-defined data, as 16-bit words.
         service_data16: [u16; 8] = array(128, 16),
-        /// More of it.
+        /// Service-defined data, as 32-bit words.
         service_data32: [u32; 4] = array(144, 32),
-        /// More of it.
+        /// Service-defined data, as 64-bit words.
         service_data64: [u64; 2] = array(160, 64),
     }
 }

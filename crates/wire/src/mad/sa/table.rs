@@ -1,4 +1,4 @@
-//! Records of forwarding, lane and partition tables (IBA 15.2.5.4, .6 to .9, .11 and .17).
+//! Records of forwarding, virtual lane and partition tables (IBA 15.2.5.4, .6 to .9, .11 and .17).
 
 use super::component::components;
 use crate::layout::{Bytes, array, bits, int, message};
@@ -11,9 +11,9 @@ message! {
     SlToVlTableRecord[16] {
         /// LID of the port, or of its switch.
         lid: u16 = int(0, 2),
-        /// Port that packets come in by; of adapters none.
+        /// Input port; unused for adapters.
         input_port_num: u8 = int(2, 1),
-        /// Port that packets leave by; of adapters none.
+        /// Output port; unused for adapters.
         output_port_num: u8 = int(3, 1),
         /// Virtual lane of each service level.
         vls: [u8; 16] = array(8, 4),
@@ -30,9 +30,9 @@ message! {
     VlArbitrationTableRecord[72] {
         /// LID of the port, or of its switch.
         lid: u16 = int(0, 2),
-        /// Port that packets leave by.
+        /// Output port.
         output_port_num: u8 = int(2, 1),
-        /// Which quarter: 1 and 2 of the low priority, 3 and 4 of the high priority.
+        /// Quarter: 1 and 2 of the low priority, 3 and 4 of the high priority.
         block_num: u8 = int(3, 1),
         /// Entries.
         entries: [VlWeight; 32] = array(8, 16),
@@ -49,9 +49,9 @@ message! {
     LinearForwardingTableRecord[72] {
         /// LID of the switch.
         lid: u16 = int(0, 2),
-        /// Which 64 LIDs.
+        /// Block of 64 LIDs.
         block_num: u16 = int(2, 2),
-        /// Ports of those LIDs.
+        /// Output port of each LID.
         ports: Block<64> = Bytes(8),
     }
 }
@@ -66,7 +66,7 @@ message! {
     RandomForwardingTableRecord[72] {
         /// LID of the switch.
         lid: u16 = int(0, 2),
-        /// Which 16 entries.
+        /// Block of 16 entries.
         block_num: u16 = int(2, 2),
         /// Entries.
         entries: [RandomForwarding; 16] = array(8, 32),
@@ -83,11 +83,11 @@ message! {
     MulticastForwardingTableRecord[72] {
         /// LID of the switch.
         lid: u16 = int(0, 2),
-        /// Which 16 ports, 4 bits.
+        /// Block of 16 ports, 4 bits.
         position: u8 = bits(2, 0, 4),
-        /// Which 32 LIDs, 9 bits.
+        /// Block of 32 LIDs, 9 bits.
         block_num: u16 = bits(2, 7, 9),
-        /// A bit a port, a LID.
+        /// Port masks: one bit for each port, one word for each LID.
         masks: [u16; 32] = array(8, 16),
     }
 }
@@ -102,7 +102,7 @@ message! {
     PKeyTableRecord[72] {
         /// LID of the port, or of its switch.
         lid: u16 = int(0, 2),
-        /// Which 32 entries.
+        /// Block of 32 entries.
         block_num: u16 = int(2, 2),
         /// Port of the switch.
         port_num: u8 = int(4, 1),

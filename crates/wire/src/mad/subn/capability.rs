@@ -1,4 +1,4 @@
-//! What a port says that it can: the capability masks of PortInfo (IBA 14.2.5.6).
+//! The capability masks of PortInfo (IBA 14.2.5.6).
 
 use crate::layout::flags;
 
@@ -6,7 +6,7 @@ bitflags::bitflags! {
     /// CapabilityMask of PortInfo. Bits without a name survive.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct CapabilityMask: u32 {
-        /// A subnet manager is behind this port.
+        /// A subnet manager runs behind this port.
         const SM = 1 << 1;
         /// Sends notices.
         const NOTICE = 1 << 2;
@@ -14,37 +14,37 @@ bitflags::bitflags! {
         const TRAP = 1 << 3;
         /// Optional port initialisation data.
         const OPT_IPD = 1 << 4;
-        /// Migrates paths by itself.
+        /// Supports automatic path migration.
         const AUTO_MIGRATION = 1 << 5;
         /// Has tables from service level to virtual lane.
         const SL_MAPPING = 1 << 6;
-        /// Keeps its M_Key in memory that survives.
+        /// Keeps its M_Key in non-volatile memory.
         const MKEY_NVRAM = 1 << 7;
-        /// Keeps its P_Keys in memory that survives.
+        /// Keeps its P_Keys in non-volatile memory.
         const PKEY_NVRAM = 1 << 8;
-        /// Has light emitting diodes to set.
+        /// Has an LED that can be set.
         const LED_INFO = 1 << 9;
         /// Its subnet manager is not active.
         const SM_DISABLED = 1 << 10;
         /// Knows its system's GUID.
         const SYSTEM_IMAGE_GUID = 1 << 11;
-        /// P_Keys of the switch at the other end are counted too.
+        /// Also counts P_Key violations of the switch at the other end.
         const PKEY_SWITCH_EXTERNAL_PORT_TRAP = 1 << 12;
         /// Cable information.
         const CABLE_INFO = 1 << 13;
         /// Speeds beyond QDR: [`super::PortInfo`]'s LinkSpeedExt fields.
         const EXTENDED_SPEEDS = 1 << 14;
-        /// [`CapabilityMask2`] has a meaning.
+        /// [`CapabilityMask2`] is valid.
         const CAPABILITY_MASK2 = 1 << 15;
         /// Communication management.
         const COMMUNICATION_MANAGEMENT = 1 << 16;
         /// SNMP tunnelling.
         const SNMP_TUNNELING = 1 << 17;
-        /// Initialises again at the manager's word.
+        /// Supports reinitialisation by the subnet manager.
         const REINIT = 1 << 18;
         /// Device management.
         const DEVICE_MANAGEMENT = 1 << 19;
-        /// Vendors' classes.
+        /// Vendor-specific classes.
         const VENDOR_CLASS = 1 << 20;
         /// Notices along directed routes.
         const DR_NOTICE = 1 << 21;
@@ -52,21 +52,21 @@ bitflags::bitflags! {
         const CAPABILITY_MASK_NOTICE = 1 << 22;
         /// Boot management.
         const BOOT_MANAGEMENT = 1 << 23;
-        /// Measures the round trip of its link.
+        /// Measures the round-trip latency of its link.
         const LINK_ROUND_TRIP_LATENCY = 1 << 24;
-        /// Asks its programs to register again when told.
+        /// Supports the subnet manager's request that clients register again.
         const CLIENT_REREGISTRATION = 1 << 25;
         /// Sends trap 144 for other changes too.
         const OTHER_LOCAL_CHANGES_NOTICE = 1 << 26;
         /// Has a table of pairs of link speed and width.
         const LINK_SPEED_WIDTH_PAIRS_TABLE = 1 << 27;
-        /// Table of vendor specific datagrams.
+        /// Table of vendor-specific datagrams.
         const VENDOR_SPECIFIC_MADS_TABLE = 1 << 28;
         /// Need not send traps for multicasts with a wrong P_Key.
         const MULTICAST_PKEY_TRAP_SUPPRESSION = 1 << 29;
         /// The last entry of the multicast table in use can be set.
         const MULTICAST_FDB_TOP = 1 << 30;
-        /// Knows its place in a hierarchy of parts.
+        /// Knows its position in a component hierarchy.
         const HIERARCHY_INFO = 1 << 31;
     }
 
@@ -85,11 +85,11 @@ bitflags::bitflags! {
         const LINK_WIDTH_2X = 1 << 4;
         /// Links of speed HDR.
         const LINK_SPEED_HDR = 1 << 5;
-        /// Protects its M_Key by more than the protection bits.
+        /// Extends the M_Key protection bits.
         const MKEY_PROTECT_BITS_EXTENDED = 1 << 6;
-        /// Traps with 128 bits.
+        /// Trap 128 with 128 bits.
         const ENHANCED_TRAP_128 = 1 << 7;
-        /// A switch at whose port partitions are enforced at the other end.
+        /// A switch whose port partitions the other end enforces.
         const PARTITION_TOP = 1 << 8;
         /// Links of speed NDR.
         const LINK_SPEED_NDR = 1 << 10;

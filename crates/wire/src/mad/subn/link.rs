@@ -1,18 +1,18 @@
-//! What a link is: its states, its width, its speed, as PortInfo has them (IBA 14.2.5.6). One bit stands for one width
-//! or speed; several of them say what is supported or enabled, and exactly one what is active.
+//! State, width and speed of a link, as PortInfo encodes them (IBA 14.2.5.6). Each width or speed is one bit; the
+//! supported and enabled fields may have several bits set, and the active field has exactly one.
 
 use crate::layout::{flags, open};
 
 open! {
     /// Logical state of a port.
     PortState(u8) {
-        /// In a Set: leave it.
+        /// In a Set: leave it unchanged.
         NO_CHANGE = 0, "No change";
         DOWN = 1, "Down";
         INIT = 2, "Initialize";
         ARMED = 3, "Armed";
         ACTIVE = 4, "Active";
-        /// Active, but the link is being trained anew.
+        /// Active, but the link is being retrained.
         ACTIVE_DEFER = 5, "Active Defer";
     }
 }
@@ -20,7 +20,7 @@ open! {
 open! {
     /// Physical state of a port.
     PhysState(u8) {
-        /// In a Set: leave it.
+        /// In a Set: leave it unchanged.
         NO_CHANGE = 0, "No state change";
         SLEEP = 1, "Sleep";
         POLLING = 2, "Polling";
@@ -33,7 +33,7 @@ open! {
 }
 
 bitflags::bitflags! {
-    /// Lanes of a link.
+    /// Width of a link.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct LinkWidth: u8 {
         /// One lane.
@@ -59,7 +59,7 @@ bitflags::bitflags! {
         const QDR = 4;
     }
 
-    /// Speed of a lane beyond QDR; it counts where any bit is set.
+    /// Speed of a lane beyond QDR; valid if any bit is set.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct LinkSpeedExt: u8 {
         /// 14.0625 Gb/s.
@@ -72,7 +72,7 @@ bitflags::bitflags! {
         const NDR = 8;
     }
 
-    /// Speed of a lane beyond NDR; it counts where any bit is set.
+    /// Speed of a lane beyond NDR; valid if any bit is set.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct LinkSpeedExt2: u8 {
         /// 212.5 Gb/s.
@@ -81,26 +81,26 @@ bitflags::bitflags! {
 }
 
 impl LinkWidth {
-    /// In a Set: enable all that is supported.
+    /// In a Set: enable everything that is supported.
     pub const ALL_SUPPORTED: LinkWidth = LinkWidth::from_bits_retain(0xff);
 }
 
 impl LinkSpeed {
-    /// In a Set: enable all that is supported.
+    /// In a Set: enable everything that is supported.
     pub const ALL_SUPPORTED: LinkSpeed = LinkSpeed::from_bits_retain(0xf);
 }
 
 impl LinkSpeedExt {
-    /// Enabled: none of them.
+    /// In the enabled field: none.
     pub const DISABLED: LinkSpeedExt = LinkSpeedExt::from_bits_retain(30);
-    /// In a Set: enable all that is supported.
+    /// In a Set: enable everything that is supported.
     pub const ALL_SUPPORTED: LinkSpeedExt = LinkSpeedExt::from_bits_retain(31);
 }
 
 impl LinkSpeedExt2 {
-    /// Enabled: none of them.
+    /// In the enabled field: none.
     pub const DISABLED: LinkSpeedExt2 = LinkSpeedExt2::from_bits_retain(6);
-    /// In a Set: enable all that is supported.
+    /// In a Set: enable everything that is supported.
     pub const ALL_SUPPORTED: LinkSpeedExt2 = LinkSpeedExt2::from_bits_retain(7);
 }
 

@@ -1,4 +1,4 @@
-//! Subnet management (IBA 14): what a subnet manager asks of nodes and sets in them.
+//! Subnet management (IBA 14): the attributes that a subnet manager reads and sets in nodes.
 
 mod capability;
 mod link;

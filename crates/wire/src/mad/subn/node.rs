@@ -1,4 +1,4 @@
-//! What a node is: NodeInfo and NodeDescription (IBA 14.2.5.2 and 14.2.5.3).
+//! NodeInfo and NodeDescription, which identify a node (IBA 14.2.5.2 and 14.2.5.3).
 
 use super::SmpData;
 #[cfg(test)]
@@ -6,7 +6,7 @@ use crate::layout::Bytes;
 use crate::layout::{At, int, message, open};
 
 open! {
-    /// Kind of a node.
+    /// Type of a node.
     NodeType(u8) {
         CA = 1, "Channel Adapter";
         SWITCH = 2, "Switch";
@@ -15,30 +15,30 @@ open! {
 }
 
 message! {
-    /// NodeInfo: the node and the port through which it was asked.
+    /// NodeInfo: the node and the port on which the request arrived.
     #[derive(Copy)]
     NodeInfo[64] {
         /// Base version of its management datagrams.
         base_version: u8 = int(0, 1),
         /// Class version of its subnet management.
         class_version: u8 = int(1, 1),
-        /// Kind.
+        /// Node type.
         node_type: NodeType = int(2, 1),
-        /// Ports that can be cabled; port 0 of a switch is not counted.
+        /// Number of physical ports; port 0 of a switch does not count.
         num_ports: u8 = int(3, 1),
         /// GUID of the system that the node is a part of.
         system_image_guid: u64 = int(4, 8),
         /// GUID of the node.
         node_guid: u64 = int(12, 8),
-        /// GUID of the port: of a switch, its port 0's.
+        /// GUID of the port; for a switch, of port 0.
         port_guid: u64 = int(20, 8),
-        /// Entries of the P_Key table: of a switch, its port 0's.
+        /// Number of P_Key table entries; for a switch, of port 0.
         partition_cap: u16 = int(28, 2),
-        /// Device number, by the vendor.
+        /// Vendor's device ID.
         device_id: u16 = int(30, 2),
-        /// Revision, by the vendor.
+        /// Vendor's revision.
         revision: u32 = int(32, 4),
-        /// Port through which the question came.
+        /// Port on which the request arrived.
         local_port_num: u8 = int(36, 1),
         /// IEEE OUI of the vendor, 24 bits.
         vendor_id: u32 = int(37, 3),
@@ -50,10 +50,10 @@ message! {
 pub struct NodeDescription(pub [u8; 64]);
 
 impl NodeDescription {
-    /// Bytes that hold it.
+    /// Length in bytes.
     pub const LEN: usize = 64;
 
-    /// This text; what is longer than 64 bytes is cut off at a character.
+    /// Creates a description from a text, truncated to 64 bytes at a character boundary.
     pub fn new(text: &str) -> NodeDescription {
         let mut len = text.len().min(Self::LEN);
         while !text.is_char_boundary(len) {
@@ -63,19 +63,19 @@ impl NodeDescription {
         bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
         NodeDescription(bytes)
     }
-    /// Read it.
+    /// Reads it.
     pub fn parse(data: &SmpData) -> NodeDescription {
         NodeDescription(*data)
     }
-    /// Write it.
+    /// Writes it.
     pub fn encode(&self) -> SmpData {
         self.0
     }
-    /// The bytes before the first zero.
+    /// Returns the bytes before the first zero.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.split(|b| *b == 0).next().unwrap_or_default()
     }
-    /// The text before the first zero; bytes that are none become replacement characters.
+    /// Returns the text before the first zero, with replacement characters for invalid bytes.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.as_bytes())
     }
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(NodeDescription([0xff; 64]).text().chars().count(), 64);
     }
 
-    /// What a simulated adapter of another program answered.
+    /// The response of another program's simulated adapter.
     #[test]
     fn node_info_as_others_write_it() {
         let mut data = [0; 64];

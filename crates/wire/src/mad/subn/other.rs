@@ -1,4 +1,4 @@
-//! What few ask for: diagnosis by vendors, lamps, forward error correction and what Mellanox added.
+//! Rarely used attributes: vendor diagnostics, LEDs, forward error correction and Mellanox extensions.
 
 use crate::layout::{Bytes, bits, flags, int, message, open};
 use crate::mad::Block;
@@ -9,7 +9,7 @@ message! {
     VendorDiag[64] {
         /// Modifier of the next piece; 0 after the last.
         next_index: u16 = int(0, 2),
-        /// What the vendor says.
+        /// Vendor-defined data.
         diag_data: Block<62> = Bytes(2),
     }
 }
@@ -18,7 +18,7 @@ message! {
     /// LedInfo (IBA 14.2.5.15).
     #[derive(Copy)]
     LedInfo[64] {
-        /// The lamp is lit.
+        /// The LED is on.
         led_mask: bool = bits(0, 0, 1),
     }
 }
@@ -35,7 +35,7 @@ open! {
 }
 
 bitflags::bitflags! {
-    /// Several of them: those that a port can, or may use. Bits without a name survive.
+    /// A set of modes that a port supports, or may use. Bits without a name survive.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct FecModes: u16 {
         /// [`FecMode::NONE`].
@@ -54,14 +54,14 @@ bitflags::bitflags! {
 flags!(FecModes(u16));
 
 impl FecModes {
-    /// The one that costs the least of them.
+    /// Returns the mode with the lowest cost.
     pub fn least(self) -> Option<FecMode> {
         (!self.is_empty()).then(|| FecMode(self.bits().trailing_zeros() as u16))
     }
 }
 
 impl PortInfoExtended {
-    /// In the capability mask: modes of error correction are told, and can be set.
+    /// In the capability mask: the port reports error correction modes, which can be set.
     pub const FEC_MODES: u32 = 1;
 }
 
@@ -69,25 +69,25 @@ message! {
     /// PortInfoExtended (IBA 14.2.5.19): forward error correction.
     #[derive(Copy)]
     PortInfoExtended[64] {
-        /// Bit 0: modes of error correction can be set.
+        /// Bit 0: error correction modes can be set.
         capability_mask: u32 = int(0, 4),
-        /// The mode in use.
+        /// The active mode.
         fec_mode_active: FecMode = int(4, 2),
-        /// Modes that the port can at FDR.
+        /// Modes that the port supports at FDR.
         fdr_fec_mode_supported: FecModes = int(6, 2),
-        /// Modes that may be used at FDR.
+        /// Modes enabled at FDR.
         fdr_fec_mode_enabled: FecModes = int(8, 2),
-        /// Modes that the port can at EDR.
+        /// Modes that the port supports at EDR.
         edr_fec_mode_supported: FecModes = int(10, 2),
-        /// Modes that may be used at EDR.
+        /// Modes enabled at EDR.
         edr_fec_mode_enabled: FecModes = int(12, 2),
-        /// Modes that the port can at HDR.
+        /// Modes that the port supports at HDR.
         hdr_fec_mode_supported: FecModes = int(14, 2),
-        /// Modes that may be used at HDR.
+        /// Modes enabled at HDR.
         hdr_fec_mode_enabled: FecModes = int(16, 2),
-        /// Modes that the port can at NDR.
+        /// Modes that the port supports at NDR.
         ndr_fec_mode_supported: FecModes = int(18, 2),
-        /// Modes that may be used at NDR.
+        /// Modes enabled at NDR.
         ndr_fec_mode_enabled: FecModes = int(20, 2),
     }
 }
@@ -96,13 +96,13 @@ message! {
     /// Mellanox's extended port information: FDR10. Modifier: port.
     #[derive(Copy)]
     MlnxExtPortInfo[64] {
-        /// Which of the fields a Set changes.
+        /// The fields that a Set changes.
         state_change_enable: u8 = int(3, 1),
         /// Bit 0: FDR10 is supported.
         link_speed_supported: u8 = int(7, 1),
-        /// Bit 0: FDR10 may be used.
+        /// Bit 0: FDR10 is enabled.
         link_speed_enabled: u8 = int(11, 1),
-        /// Bit 0: FDR10 is in use.
+        /// Bit 0: FDR10 is active.
         link_speed_active: u8 = int(15, 1),
     }
 }

@@ -1,10 +1,10 @@
-//! PortInfo (IBA 14.2.5.6): all that a port is and does.
+//! PortInfo (IBA 14.2.5.6): all properties of a port.
 
 use super::{CapabilityMask, CapabilityMask2, LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, PhysState, PortState};
 use crate::layout::{bits, int, message};
 
 message! {
-    /// PortInfo. MTUs are codes: 1 for 256 up to 5 for 4096. Numbers of virtual lanes are codes: 1 for VL0, 2 for
+    /// PortInfo. MTUs are codes, from 1 for 256 to 5 for 4096. Numbers of virtual lanes are codes: 1 for VL0, 2 for
     /// VL0-1, 3 for VL0-3, 4 for VL0-7, 5 for VL0-14.
     #[derive(Copy)]
     PortInfo[64] {
@@ -16,105 +16,105 @@ message! {
         lid: u16 = int(16, 2),
         /// LID of the master subnet manager.
         master_sm_lid: u16 = int(18, 2),
-        /// What the port can.
+        /// Capabilities.
         capability_mask: CapabilityMask = int(20, 4),
-        /// Diagnosis, by the vendor.
+        /// Vendor-specific diagnostic code.
         diag_code: u16 = int(24, 2),
-        /// Seconds after which a violated M_Key is given up; 0: never.
+        /// Seconds after a violation until the M_Key protection expires; 0: never.
         mkey_lease_period: u16 = int(26, 2),
-        /// Port through which the question came.
+        /// Port on which the request arrived.
         local_port_num: u8 = int(28, 1),
-        /// Widths that may be used.
+        /// Widths that are enabled.
         link_width_enabled: LinkWidth = int(29, 1),
-        /// Widths that the port can.
+        /// Widths that the port supports.
         link_width_supported: LinkWidth = int(30, 1),
-        /// The width in use.
+        /// The active width.
         link_width_active: LinkWidth = int(31, 1),
-        /// Speeds up to QDR that the port can.
+        /// Speeds up to QDR that the port supports.
         link_speed_supported: LinkSpeed = bits(32, 0, 4),
         /// Logical state.
         port_state: PortState = bits(32, 4, 4),
         /// Physical state.
         port_physical_state: PhysState = bits(33, 0, 4),
-        /// Physical state that the link falls to when it goes down: sleep or polling.
+        /// Physical state of the link after it goes down: sleep or polling.
         link_down_default_state: PhysState = bits(33, 4, 4),
-        /// What the M_Key guards, 2 bits.
+        /// Protection level of the M_Key, 2 bits.
         mkey_protect_bits: u8 = bits(34, 0, 2),
-        /// Low bits of a LID that the port passes over, 3 bits.
+        /// Number of low LID bits that the port ignores, 3 bits.
         lmc: u8 = bits(34, 5, 3),
-        /// The speed in use, where it is no extended one.
+        /// The active speed, if it is not an extended one.
         link_speed_active: LinkSpeed = bits(35, 0, 4),
-        /// Speeds up to QDR that may be used.
+        /// Speeds up to QDR that are enabled.
         link_speed_enabled: LinkSpeed = bits(35, 4, 4),
         /// MTU of the link, 4 bits.
         neighbor_mtu: u8 = bits(36, 0, 4),
         /// Service level to the master subnet manager, 4 bits.
         master_sm_sl: u8 = bits(36, 4, 4),
-        /// Virtual lanes that the port can, 4 bits.
+        /// Supported virtual lanes, 4 bits.
         vl_cap: u8 = bits(37, 0, 4),
-        /// What the port asks of its initialisation, 4 bits.
+        /// Type of initialisation that the port requests, 4 bits.
         init_type: u8 = bits(37, 4, 4),
-        /// How much of high priority may go before one of low priority.
+        /// Limit of high-priority data before a low-priority packet may go.
         vl_high_limit: u8 = int(38, 1),
-        /// Entries of the table of high priority.
+        /// Number of high-priority table entries.
         vl_arbitration_high_cap: u8 = int(39, 1),
-        /// Entries of the table of low priority.
+        /// Number of low-priority table entries.
         vl_arbitration_low_cap: u8 = int(40, 1),
-        /// What the subnet manager did of what was asked, 4 bits.
+        /// The subnet manager's reply to the requested initialisation, 4 bits.
         init_type_reply: u8 = bits(41, 0, 4),
         /// Largest MTU, 4 bits.
         mtu_cap: u8 = bits(41, 4, 4),
         /// Packets dropped in a row until the lane is stalled, 3 bits.
         vl_stall_count: u8 = bits(42, 0, 3),
-        /// How long a packet may stand at the head of the queue: 4.096 us * 2^n, 5 bits.
+        /// Maximum time of a packet at the head of the queue: 4.096 us * 2^n, 5 bits.
         hoq_life: u8 = bits(42, 3, 5),
         /// Virtual lanes in use, 4 bits.
         operational_vls: u8 = bits(43, 0, 4),
-        /// Partitions are enforced on what comes in.
+        /// The port enforces partitions on inbound packets.
         partition_enforcement_inbound: bool = bits(43, 4, 1),
-        /// Partitions are enforced on what goes out.
+        /// The port enforces partitions on outbound packets.
         partition_enforcement_outbound: bool = bits(43, 5, 1),
-        /// Raw packets that come in are dropped.
+        /// The port drops inbound raw packets.
         filter_raw_inbound: bool = bits(43, 6, 1),
-        /// Raw packets that go out are dropped.
+        /// The port drops outbound raw packets.
         filter_raw_outbound: bool = bits(43, 7, 1),
-        /// SMPs with a wrong M_Key.
+        /// Number of SMPs with a wrong M_Key.
         mkey_violations: u16 = int(44, 2),
-        /// Packets with a wrong P_Key.
+        /// Number of packets with a wrong P_Key.
         pkey_violations: u16 = int(46, 2),
-        /// Packets with a wrong Q_Key.
+        /// Number of packets with a wrong Q_Key.
         qkey_violations: u16 = int(48, 2),
-        /// Entries of the port's table of GUIDs.
+        /// Number of entries in the port's GUID table.
         guid_cap: u8 = int(50, 1),
-        /// Programs must register again with the subnet administrator.
+        /// Clients must register again with the subnet administrator.
         client_reregister: bool = bits(51, 0, 1),
         /// No traps for multicasts with a wrong P_Key, 2 bits.
         multicast_pkey_trap_suppression_enabled: u8 = bits(51, 1, 2),
-        /// Time that a datagram may take through the subnet: 4.096 us * 2^n, 5 bits.
+        /// Maximum time of a datagram in the subnet: 4.096 us * 2^n, 5 bits.
         subnet_timeout: u8 = bits(51, 3, 5),
-        /// Time that the port takes to answer: 4.096 us * 2^n, 5 bits.
+        /// Maximum response time of the port: 4.096 us * 2^n, 5 bits.
         resp_time_value: u8 = bits(52, 3, 5),
-        /// Local errors that count as one of link integrity, 4 bits.
+        /// Threshold of local errors for a link integrity error, 4 bits.
         local_phy_errors: u8 = bits(53, 0, 4),
-        /// Overruns that count as excessive, 4 bits.
+        /// Threshold of overruns for an excessive overrun error, 4 bits.
         overrun_errors: u8 = bits(53, 4, 4),
-        /// Most credits that a peer needs.
+        /// Hint for the maximum number of credits that a peer needs.
         max_credit_hint: u16 = int(54, 2),
-        /// The speed beyond NDR in use, 2 bits.
+        /// The active speed beyond NDR, 2 bits.
         link_speed_ext_active2: LinkSpeedExt2 = bits(56, 1, 2),
-        /// Speeds beyond NDR that the port can, 2 bits.
+        /// Speeds beyond NDR that the port supports, 2 bits.
         link_speed_ext_supported2: LinkSpeedExt2 = bits(56, 3, 2),
-        /// Speeds beyond NDR that may be used, 3 bits.
+        /// Speeds beyond NDR that are enabled, 3 bits.
         link_speed_ext_enabled2: LinkSpeedExt2 = bits(56, 5, 3),
-        /// Round trip of the link in 4 ns, 24 bits.
+        /// Round-trip latency of the link in units of 4 ns, 24 bits.
         link_round_trip_latency: u32 = int(57, 3),
-        /// What the port can besides.
+        /// More capabilities.
         capability_mask2: CapabilityMask2 = int(60, 2),
-        /// The speed beyond QDR in use, 4 bits.
+        /// The active speed beyond QDR, 4 bits.
         link_speed_ext_active: LinkSpeedExt = bits(62, 0, 4),
-        /// Speeds beyond QDR that the port can, 4 bits.
+        /// Speeds beyond QDR that the port supports, 4 bits.
         link_speed_ext_supported: LinkSpeedExt = bits(62, 4, 4),
-        /// Speeds beyond QDR that may be used, 5 bits.
+        /// Speeds beyond QDR that are enabled, 5 bits.
         link_speed_ext_enabled: LinkSpeedExt = bits(63, 3, 5),
     }
 }
@@ -132,7 +132,7 @@ mod tests {
         data
     }
 
-    /// What a simulated adapter of another program answered, and how a tool of its project read it.
+    /// The response of another program's simulated adapter, and its reading by a tool of that project.
     #[test]
     fn port_info_as_others_write_and_read_it() {
         let data = golden(&[

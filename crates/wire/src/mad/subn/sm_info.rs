@@ -1,4 +1,4 @@
-//! SMInfo: how subnet managers know of each other (IBA 14.2.5.13).
+//! SMInfo, by which subnet managers learn of each other (IBA 14.2.5.13).
 
 use crate::layout::{bits, int, message, open};
 
@@ -13,7 +13,7 @@ open! {
 }
 
 open! {
-    /// What one subnet manager tells another: the modifier of a Set of SMInfo.
+    /// Command from one subnet manager to another: the modifier of a Set of SMInfo.
     SmControl(u32) {
         HANDOVER = 1, "handover";
         ACKNOWLEDGE = 2, "acknowledge";
@@ -29,9 +29,9 @@ message! {
     SmInfo[64] {
         /// GUID of its port.
         guid: u64 = int(0, 8),
-        /// Key by which subnet managers know each other; others see 0.
+        /// Key by which subnet managers authenticate each other; other readers see 0.
         sm_key: u64 = int(8, 8),
-        /// Counts up while it is alive.
+        /// Activity counter, which increases while it is alive.
         act_count: u32 = int(16, 4),
         /// Priority, 4 bits: the highest becomes master.
         priority: u8 = bits(20, 0, 4),

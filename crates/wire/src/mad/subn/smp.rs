@@ -1,5 +1,5 @@
 //! Subnet management packets (IBA 14.2.1): the management datagrams of queue pair 0, routed by LID or directed along a
-//! path of ports that the sender wrote down.
+//! path of ports that the sender specified.
 //!
 //! ```text
 //!   0 | common header; of a directed route: status with the D bit, hop pointer, hop count |
@@ -17,15 +17,15 @@ use crate::mad::{AttrId, Attribute, Class, Mad, MadHeader, Method, Status};
 
 /// The attribute of an SMP.
 pub type SmpData = [u8; 64];
-/// One of the two paths of a directed route: entry 0 is not used, entry n is the port of hop n.
+/// One of the two paths of a directed route: entry 0 is unused, entry n is the port of hop n.
 pub type SmpPath = [u8; 64];
 
-/// Hops that a directed route can have (IBA 14.2.2).
+/// Maximum number of hops of a directed route (IBA 14.2.2).
 pub const HOPS_MAX: u8 = 63;
 /// Class version of subnet management.
 pub const CLASS_VERSION: u8 = 1;
 
-/// A subnet management packet. Not every one is sane: hop pointer and hop count are what the sender wrote.
+/// A subnet management packet. It may be invalid: hop pointer and hop count come from the sender unchecked.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Smp {
@@ -37,22 +37,22 @@ pub struct Smp {
     reserved: [u8; 28],
     /// The attribute.
     pub data: SmpData,
-    /// Ports on the way out.
+    /// Ports on the outbound path.
     pub initial_path: SmpPath,
-    /// Ports on the way back; switches write it on the way out.
+    /// Ports on the return path; switches record it on the outbound path.
     pub return_path: SmpPath,
 }
 
 const _: () = assert!(size_of::<Smp>() == crate::mad::MAD_LEN);
 
 impl Smp {
-    /// A request routed by LID.
+    /// Creates a LID-routed request.
     pub fn lid_routed(method: Method, tid: u64, attr_id: AttrId, attr_mod: u32, mkey: u64) -> Smp {
         Smp::new(Class::SUBN_LID_ROUTED, method, tid, attr_id, attr_mod, mkey)
     }
 
-    /// A request along these ports (first the sender's own), both parts of the way directed: DrSLID and DrDLID are the
-    /// permissive LID. `None` for more than 63 hops.
+    /// Creates a request along these ports (the sender's own first), directed on the whole way: DrSLID and DrDLID are
+    /// the permissive LID. `None` for more than 63 hops.
     pub fn directed(method: Method, tid: u64, attr_id: AttrId, attr_mod: u32, mkey: u64, path: &[u8]) -> Option<Smp> {
         let mut smp = Smp::new(Class::SUBN_DIRECTED_ROUTE, method, tid, attr_id, attr_mod, mkey);
         (smp.dr_slid, smp.dr_dlid) = (crate::lrh::LID_PERMISSIVE.into(), crate::lrh::LID_PERMISSIVE.into());
@@ -75,24 +75,24 @@ impl Smp {
         }
     }
 
-    /// The SMP that this datagram is; its class is not looked at.
+    /// Interprets a datagram as an SMP; its class is not checked.
     pub fn from_mad(mad: Mad) -> Smp {
         transmute!(mad)
     }
-    /// The same, in place.
+    /// The same, by reference.
     pub fn ref_from_mad(mad: &Mad) -> &Smp {
         transmute_ref!(mad)
     }
-    /// The same, to be changed in place.
+    /// The same, by mutable reference.
     pub fn mut_from_mad(mad: &mut Mad) -> &mut Smp {
         transmute_mut!(mad)
     }
-    /// The datagram.
+    /// Converts to a plain datagram.
     pub fn to_mad(self) -> Mad {
         transmute!(self)
     }
 
-    /// Whether its route is directed.
+    /// Whether it has a directed route.
     pub fn is_directed(&self) -> bool {
         self.header.class() == Class::SUBN_DIRECTED_ROUTE
     }
@@ -100,64 +100,64 @@ impl Smp {
     pub fn mkey(&self) -> u64 {
         self.mkey.get()
     }
-    /// LID of who began a directed route, or the permissive LID if the route is directed from its very start.
+    /// LID at which the directed part starts, or the permissive LID if it starts at the sender.
     pub fn dr_slid(&self) -> u16 {
         self.dr_slid.get()
     }
-    /// LID of where a directed route ends, or the permissive LID.
+    /// LID at which the directed part ends, or the permissive LID.
     pub fn dr_dlid(&self) -> u16 {
         self.dr_dlid.get()
     }
-    /// Status; of a directed route without the D bit.
+    /// Status; without the D bit for a directed route.
     pub fn status(&self) -> Status {
         let status = self.header.status();
         if self.is_directed() { Status(status.0 & !Status::DIRECTION.0) } else { status }
     }
-    /// Whether a directed route's SMP is on its way back (the D bit).
+    /// Whether a directed-route SMP is on its way back (the D bit).
     pub fn is_returning(&self) -> bool {
         self.header.status().0 & Status::DIRECTION.0 != 0
     }
-    /// Hop pointer: the entry of the path that is next.
+    /// Hop pointer: the next entry of the path.
     pub fn hop_pointer(&self) -> u8 {
         self.header.class_specific().to_be_bytes()[0]
     }
-    /// Hop count: hops of the directed part.
+    /// Hop count: number of hops of the directed part.
     pub fn hop_count(&self) -> u8 {
         self.header.class_specific().to_be_bytes()[1]
     }
 
-    /// Set the management key.
+    /// Sets the management key.
     pub fn set_mkey(&mut self, mkey: u64) {
         self.mkey = mkey.into();
     }
-    /// Set where the directed part begins and ends.
+    /// Sets the start and end of the directed part.
     pub fn set_dr_lids(&mut self, dr_slid: u16, dr_dlid: u16) {
         (self.dr_slid, self.dr_dlid) = (dr_slid.into(), dr_dlid.into());
     }
-    /// Set the status and leave the D bit as it is.
+    /// Sets the status and keeps the D bit.
     pub fn set_status(&mut self, status: Status) {
         let direction = if self.is_directed() { self.header.status().0 & Status::DIRECTION.0 } else { 0 };
         self.header.set_status(Status(status.0 | direction));
     }
-    /// Set the D bit.
+    /// Sets the D bit.
     pub fn set_returning(&mut self, returning: bool) {
         let status = self.header.status().0 & !Status::DIRECTION.0;
         self.header.set_status(Status(if returning { status | Status::DIRECTION.0 } else { status }));
     }
-    /// Set the hop pointer.
+    /// Sets the hop pointer.
     pub fn set_hop_pointer(&mut self, hop_pointer: u8) {
         self.header.set_class_specific(u16::from_be_bytes([hop_pointer, self.hop_count()]));
     }
-    /// Set the hop count.
+    /// Sets the hop count.
     pub fn set_hop_count(&mut self, hop_count: u8) {
         self.header.set_class_specific(u16::from_be_bytes([self.hop_pointer(), hop_count]));
     }
 
-    /// Its attribute, read as one of this type.
+    /// Reads its attribute as one of this type.
     pub fn attribute<A: Attribute>(&self) -> Option<A> {
         A::read(&self.data)
     }
-    /// Write an attribute into it; what the attribute does not fill is zeros.
+    /// Writes an attribute into it, with zeros after it.
     pub fn set_attribute<A: Attribute>(&mut self, attribute: &A) {
         self.data = [0; 64];
         attribute.write(&mut self.data);

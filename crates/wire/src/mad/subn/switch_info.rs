@@ -3,44 +3,44 @@
 use crate::layout::{bits, int, message};
 
 message! {
-    /// SwitchInfo: what tables a switch has and how it forwards.
+    /// SwitchInfo: a switch's tables and forwarding settings.
     #[derive(Copy)]
     SwitchInfo[64] {
-        /// Entries of the linear forwarding table.
+        /// Capacity of the linear forwarding table.
         linear_fdb_cap: u16 = int(0, 2),
-        /// Entries of the random forwarding table.
+        /// Capacity of the random forwarding table.
         random_fdb_cap: u16 = int(2, 2),
-        /// Entries of the multicast forwarding table.
+        /// Capacity of the multicast forwarding table.
         multicast_fdb_cap: u16 = int(4, 2),
-        /// Last entry of the linear forwarding table that is in use.
+        /// Last used entry of the linear forwarding table.
         linear_fdb_top: u16 = int(6, 2),
-        /// Port for what the random forwarding table does not have.
+        /// Port for LIDs that the random forwarding table lacks.
         default_port: u8 = int(8, 1),
-        /// Port for multicasts that no table has and that did not come through that port.
+        /// Port for multicasts that no table contains, unless they arrived on it.
         default_multicast_primary_port: u8 = int(9, 1),
         /// Port for those that did.
         default_multicast_not_primary_port: u8 = int(10, 1),
-        /// How long a packet may stay in the switch: 4.096 us * 2^n, 5 bits.
+        /// Maximum time of a packet in the switch: 4.096 us * 2^n, 5 bits.
         life_time_value: u8 = bits(11, 0, 5),
-        /// Some port's state changed; written as 1 it becomes 0.
+        /// A port's state changed; writing 1 clears it.
         port_state_change: bool = bits(11, 5, 1),
-        /// Which wildcards the SL to VL tables take, 2 bits.
+        /// Wildcards that the SL to VL tables support, 2 bits.
         optimized_sl_to_vl_mapping: u8 = bits(11, 6, 2),
-        /// LIDs that the random forwarding table takes for a port.
+        /// Number of LIDs for each port in the random forwarding table.
         lids_per_port: u16 = int(12, 2),
-        /// Entries of the P_Key table of each port that enforces partitions.
+        /// Number of P_Key table entries of each port that enforces partitions.
         partition_enforcement_cap: u16 = int(14, 2),
-        /// Ports can enforce partitions on what comes in.
+        /// Ports can enforce partitions on inbound packets.
         inbound_enforcement_cap: bool = bits(16, 0, 1),
-        /// Ports can enforce partitions on what goes out.
+        /// Ports can enforce partitions on outbound packets.
         outbound_enforcement_cap: bool = bits(16, 1, 1),
-        /// Ports can drop raw packets that come in.
+        /// Ports can drop inbound raw packets.
         filter_raw_inbound_cap: bool = bits(16, 2, 1),
-        /// Ports can drop raw packets that go out.
+        /// Ports can drop outbound raw packets.
         filter_raw_outbound_cap: bool = bits(16, 3, 1),
-        /// Port 0 is an enhanced one: it carries data, as the port of an adapter does.
+        /// Port 0 is enhanced: it carries data, as an adapter's port does.
         enhanced_port0: bool = bits(16, 4, 1),
-        /// Last entry of the multicast forwarding table that is in use.
+        /// Last used entry of the multicast forwarding table.
         multicast_fdb_top: u16 = int(18, 2),
     }
 }

@@ -1,5 +1,5 @@
-//! Tables that a subnet manager reads and writes block by block: GUIDs, partitions, lanes and forwarding (IBA 14.2.5.5
-//! and 14.2.5.7 to 14.2.5.12). Which block, and of which port, the attribute modifier says.
+//! Tables that a subnet manager reads and writes block by block: GUIDs, partitions, virtual lanes and forwarding (IBA
+//! 14.2.5.5 and 14.2.5.7 to 14.2.5.12). The attribute modifier selects the block and the port.
 
 use crate::layout::{Bytes, Number, array, message};
 use crate::mad::Block;
@@ -23,7 +23,8 @@ message! {
 }
 
 message! {
-    /// SLtoVLMappingTable: the virtual lane of each service level; 15 drops. Modifier: input port << 8 | output port.
+    /// SLtoVLMappingTable: the virtual lane of each service level; 15 drops the packet. Modifier: input port << 8 |
+    /// output port.
     #[derive(Copy)]
     SlToVlTable[64] {
         /// Virtual lane of each service level.
@@ -31,12 +32,12 @@ message! {
     }
 }
 
-/// One entry of a table of arbitration: how much a virtual lane may send at its turn.
+/// An entry of a VL arbitration table: the amount that a virtual lane may send at its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct VlWeight {
     /// Virtual lane, 4 bits.
     pub vl: u8,
-    /// In 64 bytes; 0 passes the entry over.
+    /// Weight in units of 64 bytes; 0 skips the entry.
     pub weight: u8,
 }
 
@@ -52,11 +53,11 @@ impl Number for VlWeight {
 }
 
 message! {
-    /// VLArbitrationTable: half of a table. Modifier: block << 16 | port (of a switch), where block is 1 and 2 of the
-    /// low priority, 3 and 4 of the high priority.
+    /// VLArbitrationTable: half of a table. Modifier: block << 16 | port (of a switch), where blocks 1 and 2 are low
+    /// priority, 3 and 4 high priority.
     #[derive(Copy)]
     VlArbitrationTable[64] {
-        /// Entries in their order.
+        /// Entries, in order.
         entries: [VlWeight; 32] = array(0, 16),
     }
 }
@@ -65,12 +66,12 @@ message! {
     /// LinearForwardingTable: the ports of 64 LIDs. Modifier: block.
     #[derive(Copy)]
     LinearForwardingTable[64] {
-        /// Output port of each LID; [`LFT_NO_PATH`] drops.
+        /// Output port of each LID; [`LFT_NO_PATH`] drops the packet.
         ports: Block<64> = Bytes(0),
     }
 }
 
-/// The port that stands for none in a linear forwarding table.
+/// The value for "no port" in a linear forwarding table.
 pub const LFT_NO_PATH: u8 = 0xff;
 /// LIDs in a block of a linear forwarding table.
 pub const LFT_BLOCK: u16 = 64;
@@ -88,9 +89,9 @@ pub const GUID_BLOCK: u8 = 8;
 pub struct RandomForwarding {
     /// First LID.
     pub lid: u16,
-    /// Whether the entry counts.
+    /// Whether the entry is valid.
     pub valid: bool,
-    /// Low bits of the LID that are passed over, 3 bits.
+    /// Number of low LID bits to ignore, 3 bits.
     pub lmc: u8,
     /// Output port.
     pub port: u8,
@@ -120,11 +121,11 @@ message! {
 }
 
 message! {
-    /// MulticastForwardingTable: which of 16 ports each of 32 multicast LIDs leaves by. Modifier: position of the ports
-    /// << 28 | block.
+    /// MulticastForwardingTable: the output ports, among a block of 16, of each of 32 multicast LIDs. Modifier:
+    /// position of the ports << 28 | block.
     #[derive(Copy)]
     MulticastForwardingTable[64] {
-        /// A bit a port, the lowest for the first of the sixteen.
+        /// Port masks: the lowest bit for the first of the sixteen ports.
         masks: [u16; 32] = array(0, 16),
     }
 }
