@@ -1,5 +1,5 @@
-//! `libibumad.so.3`, drop-in: management datagrams to and from the kernel's `/dev/infiniband/umadN`, and for programs of a
-//! virtual host (`weft run --host`) to and from a fabric in the daemon.
+//! `libibumad.so.3`, drop-in: management datagrams to and from the kernel's `/dev/infiniband/umadN`, and for programs
+//! of a virtual host (`weft run --host`) to and from a fabric in the daemon.
 //!
 //! A [`source`] describes adapters and the state of their ports; there are two, [`kernel`] and [`virtual_host`]. The
 //! rest (port selection, pairs of interfaces, lists) is derived from that. A port of a virtual host is a [`socket`] to
@@ -15,6 +15,7 @@
 
 mod agent;
 mod buffer;
+mod busy_poll;
 mod ca;
 mod debug;
 mod errors;
@@ -25,7 +26,6 @@ mod kernel;
 mod list;
 mod names;
 mod pairs;
-mod patience;
 mod port;
 mod resolve;
 mod socket;

@@ -16,9 +16,9 @@ use weft_ipc::umad_ring::{AnswerReader, Pushed, RequestWriter, UMAD_BELL, UMAD_N
 use weft_ipc::umad_waiting::Waiting;
 use zerocopy::IntoBytes;
 
+use crate::busy_poll::BusyPoll;
 use crate::errors::errno;
 use crate::inbox::{Inbox, Received};
-use crate::patience::Patience;
 
 /// Maximum number of agents on one port.
 const AGENTS_MAX: u32 = 32;
@@ -37,7 +37,7 @@ pub(crate) struct Socket {
     outgoing: Mutex<Outgoing>,
     /// Requests that await their answers.
     waiting: Mutex<Waiting>,
-    patience: Patience,
+    busy_poll: BusyPoll,
     /// Fork count of the process when the port was opened.
     forks: u32,
 }
@@ -83,7 +83,7 @@ impl Socket {
             inbox: Mutex::new(Inbox::new(answers)),
             outgoing: Mutex::new(Outgoing { ring: requests, left_rings: false }),
             waiting: Mutex::default(),
-            patience: Patience::default(),
+            busy_poll: BusyPoll::default(),
             forks: FORKS.load(Ordering::Relaxed),
         }
     }
@@ -216,8 +216,8 @@ impl Socket {
         if lock(&self.inbox).is_ready() {
             return Ok(());
         }
-        if self.patience.is_dense() && lock(&self.inbox).begin_look() {
-            self.patience.look(deadline, || lock(&self.inbox).stirs());
+        if self.busy_poll.is_dense() && lock(&self.inbox).begin_look() {
+            self.busy_poll.look(deadline, || lock(&self.inbox).stirs());
         }
         let waited = if lock(&self.inbox).begin_sleep() { self.sleep(fd, deadline) } else { Ok(()) };
         let call = {
@@ -234,7 +234,7 @@ impl Socket {
     fn sleep(&self, fd: c_int, deadline: Option<Instant>) -> Result<(), c_int> {
         let begin = Instant::now();
         let polled = poll(fd, libc::POLLIN, milliseconds_until(begin, deadline));
-        self.patience.on_slept(begin.elapsed());
+        self.busy_poll.on_slept(begin.elapsed());
         match polled {
             // A datagram that arrived in the last moment is in the ring.
             Ok(0) if !lock(&self.inbox).is_ready() => Err(ETIMEDOUT),

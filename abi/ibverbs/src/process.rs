@@ -77,7 +77,7 @@ impl Process {
     /// Returns a device's current attributes; ENODEV if it is gone.
     pub(crate) fn device(self, id: DeviceId) -> Result<DeviceAttr, c_int> {
         const GONE: VerbsError = VerbsError::NoDevice("the device has gone");
-        self.0.quietly(|hca, _| hca.device(id).cloned().ok_or(GONE)).map_err(of_verbs)
+        self.0.query(|hca, _| hca.device(id).cloned().ok_or(GONE)).map_err(of_verbs)
     }
 
     /// Opens a device for a context, which receives the events of the device's port.
@@ -118,7 +118,7 @@ impl Process {
     /// Moves a queue pair from state to state, and sets its attributes; returns its state.
     pub(crate) fn modify_qp(self, id: QpId, attr: &QpAttr, mask: QpAttrMask) -> Result<QpState, c_int> {
         self.0.modify_qp(id, attr, mask).map_err(of_verbs)?;
-        self.0.quietly(|hca, _| Ok(hca.query_qp(id)?.0.qp_state)).map_err(of_verbs)
+        self.0.query(|hca, _| Ok(hca.query_qp(id)?.0.qp_state)).map_err(of_verbs)
     }
 
     /// Sends delayed packets: acknowledgements must not die with their queue pair.
@@ -127,8 +127,8 @@ impl Process {
     }
 
     /// Lets a queue pair answer its peer's retransmissions before it is destroyed, if packets were lost.
-    pub(crate) fn linger(self, qp: QpId) {
-        self.0.linger(qp);
+    pub(crate) fn time_wait(self, qp: QpId) {
+        self.0.time_wait(qp);
     }
 
     /// Waits until no event in progress names an object that the adapter has just forgotten.

@@ -454,7 +454,7 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut ibv_qp) -> c_int {
     // SAFETY: a queue pair of ours.
     let this = unsafe { Qp::of_plain(qp) };
     this.process.flush(this.id);
-    this.process.linger(this.id);
+    this.process.time_wait(this.id);
     let destroyed = this.process.control(|hca, _| {
         hca.destroy_qp(this.id)?;
         this.handles.remove(this);

@@ -1,6 +1,6 @@
 //! The background thread: one for each process that opened a device. It sleeps until a packet arrives, a deadline
 //! expires, the daemon sends a message, or another thread wakes it. While the program polls, it leaves the sockets
-//! alone ([`crate::handover`]).
+//! alone ([`crate::driver`]).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc;
@@ -12,10 +12,10 @@ use weft_sys::event::EventFd;
 use weft_sys::{fork, thread};
 use weft_verbs::{Duration, Instant};
 
+use crate::driver::{Driver, LOOK_INTERVAL, Seen};
 use crate::engine::Engine;
 use crate::fabric;
-use crate::handover::{Driver, LOOK_INTERVAL, Seen};
-use crate::instruments::Told;
+use crate::instruments::LedgerUpdate;
 use crate::sources::Sources;
 use crate::spin::Spin;
 use crate::trace::{self, Kind};
@@ -82,7 +82,7 @@ struct Background {
     /// Object counts to report to the daemon.
     report: Option<HcaUsage>,
     /// Pages to write to the ledger.
-    told: Option<Told>,
+    told: Option<LedgerUpdate>,
     /// The daemon requested a ledger update.
     asked: bool,
     /// A datagram waits for a process that this one has not met.
@@ -149,15 +149,15 @@ impl Background {
     fn serve(&mut self) -> Serve {
         let engine = self.engine;
         let now = clock::now();
-        let driver = engine.handover.look(&mut self.seen, now);
-        let mut guard = engine.handover.lock(&engine.pump);
+        let driver = engine.driver.look(&mut self.seen, now);
+        let mut guard = engine.driver.lock(&engine.pump);
         let Some(pump) = guard.as_mut() else {
             return Serve::Until(None);
         };
         self.report = pump.poll_report(now).or(self.report);
         pump.instruments.wakeups = self.wakeups;
         let contexts = |device| engine.sinks.lock().open(device);
-        if let Some(told) = pump.poll_ledger(now, engine.handover.tally(), self.asked, contexts) {
+        if let Some(told) = pump.poll_ledger(now, engine.driver.tally(), self.asked, contexts) {
             (self.told, self.asked) = (Some(told), false);
             self.traffic.extend(pump.take_fabric_traffic());
             self.losses.extend(pump.take_fabric_losses());
@@ -165,8 +165,8 @@ impl Background {
         self.wants_to_meet |= pump.wants_to_meet();
         if driver == Driver::Waiting {
             // Waiting threads announce their own sleep.
-            engine.handover.set_driver(driver);
-            engine.handover.unlock(guard);
+            engine.driver.set_driver(driver);
+            engine.driver.unlock(guard);
             return Serve::Parked;
         }
         if std::mem::take(&mut self.rung) {
@@ -175,13 +175,13 @@ impl Background {
         engine.forget_source(pump.wake_up());
         let (armed, waits) = (pump.hca.any_cq_armed(), self.seen.waited(now));
         if driver == Driver::Pollers && !armed && !pump.memory_wait.is_helped(now) {
-            engine.handover.set_driver(driver);
-            engine.handover.unlock(guard);
+            engine.driver.set_driver(driver);
+            engine.driver.unlock(guard);
             return Serve::Parked;
         }
-        engine.handover.set_driver(Driver::Background);
+        engine.driver.set_driver(Driver::Background);
         if pump.turn(now, true) > 0 {
-            let polls = engine.handover.tally().polls;
+            let polls = engine.driver.tally().polls;
             if !armed && pump.memory_wait.is_written() && std::mem::replace(&mut self.polls, polls) != polls {
                 pump.memory_wait.on_left(now);
             }
@@ -196,7 +196,7 @@ impl Background {
         }
         let next = pump.poll_timeout().into_iter().chain(pump.instruments.poll_timeout()).min();
         let mut until = self.deadline(now, next);
-        if engine.handover.is_active(&self.seen) && !waits {
+        if engine.driver.is_active(&self.seen) && !waits {
             // Checking now and then is cheaper than an update for each post's deadline.
             until = until.into_iter().chain([now + LOOK_INTERVAL]).min();
         }
@@ -204,7 +204,7 @@ impl Background {
             engine.leave(guard);
             return Serve::Again;
         }
-        engine.handover.will_sleep(until);
+        engine.driver.will_sleep(until);
         engine.leave(guard);
         Serve::Until(until)
     }
@@ -221,7 +221,7 @@ impl Background {
             tv_sec: limit.as_secs().min(1 << 20) as i64,
             tv_nsec: limit.subsec_nanos().into(),
         });
-        let (wake, alarm) = (self.engine.handover.wake_fd(), self.engine.handover.alarm_fd());
+        let (wake, alarm) = (self.engine.driver.wake_fd(), self.engine.driver.alarm_fd());
         let sources = self.engine.sources.get();
         let mut fds = [
             PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN),
@@ -236,7 +236,7 @@ impl Background {
             wake.take();
         }
         if fds[3].revents().contains(PollFlags::IN) {
-            self.engine.handover.take_alarm();
+            self.engine.driver.take_alarm();
         }
         Woken {
             daemon: self.daemon.is_some() && !fds[1].revents().is_empty(),
@@ -318,7 +318,7 @@ fn reconnect_in_time(engine: &'static Engine) {
             match session.reconnect() {
                 Ok(changes) => {
                     engine.apply(&changes);
-                    engine.handover.wake();
+                    engine.driver.wake();
                     if session.is_connected() {
                         engine.rejoin(&mut session);
                         if session.is_connected() {
@@ -329,7 +329,7 @@ fn reconnect_in_time(engine: &'static Engine) {
                 Err(_) => pause = (pause * 2).min(longest),
             }
         }
-        engine.handover.wake();
+        engine.driver.wake();
     });
     if let Err(error) = started {
         crate::log::note(&format!("no thread to reach the next daemon with: {error}"));
@@ -339,14 +339,14 @@ fn reconnect_in_time(engine: &'static Engine) {
 impl Engine {
     /// Handles deaths and bells of other processes of this host.
     pub(crate) fn look_after_neighbours(&self) {
-        let mut guard = self.handover.lock(&self.pump);
+        let mut guard = self.driver.lock(&self.pump);
         if let Some(host) = guard.as_mut().and_then(|pump| pump.hca.memory().same_host.host()) {
             host.handle_watch();
             for slot in host.take_broken() {
                 crate::log::note(&format!("the process of slot {slot} broke the rules of its lane, which is closed"));
             }
         }
-        self.handover.unlock(guard);
+        self.driver.unlock(guard);
     }
 }
 

@@ -12,9 +12,9 @@ use weft_sys::epoll::Tokens;
 use weft_verbs::{CqId, DeviceId, Duration, Event, Instant, QpId, VerbsError};
 
 use crate::devices::DeviceSnapshot;
+use crate::driver::DriverState;
 use crate::error::EngineError;
 use crate::events::{ContextId, EventSink, SharedSinks};
-use crate::handover::Handover;
 use crate::memory::HostMemory;
 use crate::pump::{Pump, PumpConfig};
 use crate::session::{Change, Session};
@@ -35,7 +35,7 @@ pub struct Engine {
     pub(crate) session: Mutex<Session>,
     pub(crate) pump: Mutex<Option<Pump>>,
     pub(crate) sinks: SharedSinks,
-    pub(crate) handover: Handover,
+    pub(crate) driver: DriverState,
     background: AtomicBool,
     /// Set by the first open.
     pub(crate) sources: OnceLock<Sources>,
@@ -55,7 +55,7 @@ impl Engine {
             session: Mutex::new(Session::open()?),
             pump: Mutex::new(None),
             sinks: SharedSinks::default(),
-            handover: Handover::new()?,
+            driver: DriverState::new()?,
             background: AtomicBool::new(false),
             sources: OnceLock::new(),
             sharing: Sharing::default(),
@@ -162,11 +162,11 @@ impl Engine {
         &self,
         f: impl FnOnce(&mut Hca<HostMemory>, Instant) -> Result<R, VerbsError>,
     ) -> Result<R, VerbsError> {
-        let polling = self.handover.is_parked();
+        let polling = self.driver.is_parked();
         self.enter_at(
             |pump| pump.time(polling),
             |pump, now| {
-                self.handover.on_post();
+                self.driver.on_post();
                 pump.memory_wait.on_post();
                 let result = f(&mut pump.hca, now);
                 pump.transmit_posted(now, polling);
@@ -183,7 +183,7 @@ impl Engine {
 
     /// Locks, calls, unlocks, delivers events; sends nothing. For queries.
     #[inline]
-    pub fn quietly<R>(
+    pub fn query<R>(
         &self,
         f: impl FnOnce(&mut Hca<HostMemory>, Instant) -> Result<R, VerbsError>,
     ) -> Result<R, VerbsError> {
@@ -207,7 +207,7 @@ impl Engine {
         if self.is_dead() {
             return Err(DEAD);
         }
-        let mut guard = self.handover.lock(&self.pump);
+        let mut guard = self.driver.lock(&self.pump);
         let Some(pump) = guard.as_mut() else {
             return Err(CLOSED);
         };
@@ -264,7 +264,7 @@ impl Engine {
             if damaged > 0 {
                 crate::log::note(&format!("{damaged} packets with a wrong ICRC were dropped"));
             }
-            if let Some(told) = pump.poll_ledger(now, self.handover.tally(), true, |_| 0)
+            if let Some(told) = pump.poll_ledger(now, self.driver.tally(), true, |_| 0)
                 && let Some(session) = &mut session
             {
                 session.publish(&told);
@@ -280,11 +280,11 @@ impl Engine {
     /// # Errors
     /// No such queue.
     pub fn arm_cq(&self, cq: CqId, solicited_only: bool) -> Result<(), VerbsError> {
-        self.quietly(|hca, _| hca.arm_cq(cq, solicited_only))?;
+        self.query(|hca, _| hca.arm_cq(cq, solicited_only))?;
         // A thread that polled and arms is about to sleep: the background thread takes over now, not at its next check.
         // A thread that waited and arms waits again.
-        if self.handover.is_polled() {
-            self.handover.wake();
+        if self.driver.is_polled() {
+            self.driver.wake();
         }
         Ok(())
     }
@@ -297,13 +297,13 @@ impl Engine {
             trace::observe(clock::now(), pump.hca.qps());
         }
         pump.ring_doorbells();
-        let wake = !self.handover.is_parked() && self.handover.must_wake_for(pump.poll_timeout());
+        let wake = !self.driver.is_parked() && self.driver.must_wake_for(pump.poll_timeout());
         match pump.hca.poll_event() {
-            None => self.handover.unlock(guard),
+            None => self.driver.unlock(guard),
             Some(first) => self.tell(first, guard),
         }
         if wake {
-            self.handover.wake();
+            self.driver.wake();
         }
     }
 
@@ -319,19 +319,19 @@ impl Engine {
             }
         }
         let sinks = self.sinks.lock();
-        self.handover.unlock(guard);
+        self.driver.unlock(guard);
         sinks.tell(&events);
     }
 
     /// Runs `work` while no thread turns the pump or reads daemon messages: no engine thread touches registered memory,
     /// or has the kernel touch memory that may lie beside it. Does nothing if the locks do not become free soon.
-    pub(crate) fn still(&self, work: &mut dyn FnMut()) {
+    pub(crate) fn with_quiesced(&self, work: &mut dyn FnMut()) {
         // The background thread may be meeting another process, which takes one or more round trips to the daemon.
         const PATIENCE: Duration = Duration::from_secs(1);
         let Some(_session) = self.session.try_lock_for(PATIENCE) else { return };
-        let guard = self.handover.lock(&self.pump);
+        let guard = self.driver.lock(&self.pump);
         work();
-        self.handover.unlock(guard);
+        self.driver.unlock(guard);
     }
 
     /// Returns the number of this process's threads that belong to the engine.
@@ -356,13 +356,13 @@ impl Engine {
             if session.is_connected() {
                 self.rejoin(session);
             }
-            self.handover.wake();
+            self.driver.wake();
         } else {
             self.greet(session, &changes);
         }
         if session.is_asked() {
             // This call consumed an event meant for the background thread.
-            self.handover.wake();
+            self.driver.wake();
         }
         Ok(())
     }

@@ -238,7 +238,7 @@ impl Engine {
 
     /// Releases datagrams that waited for path information: they go out or are lost.
     pub(crate) fn release_datagrams(&self) {
-        let mut guard = self.handover.lock(&self.pump);
+        let mut guard = self.driver.lock(&self.pump);
         if let Some(pump) = guard.as_mut() {
             pump.hca.release_datagrams();
             pump.hca.open_lanes();
@@ -247,16 +247,16 @@ impl Engine {
     }
 
     fn take_traffic(&self) -> Vec<PathTraffic> {
-        let mut guard: MutexGuard<'_, Option<Pump>> = self.handover.lock(&self.pump);
+        let mut guard: MutexGuard<'_, Option<Pump>> = self.driver.lock(&self.pump);
         let traffic = guard.as_mut().map(Pump::take_fabric_traffic);
-        self.handover.unlock(guard);
+        self.driver.unlock(guard);
         traffic.unwrap_or_default()
     }
 
     fn with_fabric<R>(&self, f: impl FnOnce(&mut FabricWays) -> R) -> Option<R> {
-        let mut guard: MutexGuard<'_, Option<Pump>> = self.handover.lock(&self.pump);
+        let mut guard: MutexGuard<'_, Option<Pump>> = self.driver.lock(&self.pump);
         let result = guard.as_mut().map(|pump| f(&mut pump.hca.memory().same_host.fabric));
-        self.handover.unlock(guard);
+        self.driver.unlock(guard);
         result
     }
 }

@@ -13,7 +13,7 @@ use weft_link::LinkStats;
 use weft_transport::QpStats;
 use weft_verbs::{DeviceId, Duration, Instant, QpState};
 
-use crate::handover::Tally;
+use crate::driver::Tally;
 use crate::memory::HostMemory;
 use crate::pump::Pump;
 
@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Pages for the ledger.
 #[derive(Debug)]
-pub struct Told {
+pub struct LedgerUpdate {
     /// Counters.
     pub counters: CountersPage,
     /// Objects, if requested.
@@ -65,7 +65,7 @@ impl Instruments {
     }
 
     /// Records that a waiting thread of the program received something.
-    pub fn on_stand_in(&mut self, now: Instant) {
+    pub fn on_event_waiter(&mut self, now: Instant) {
         self.stand_ins += 1;
         if !self.pending {
             (self.pending, self.next_at) = (true, self.next_at.max(now + INTERVAL));
@@ -97,12 +97,12 @@ impl Pump {
         tally: Tally,
         asked: bool,
         contexts: impl Fn(DeviceId) -> u32,
-    ) -> Option<Told> {
+    ) -> Option<LedgerUpdate> {
         let sent = self.stack.stats().tx_packets;
         if !self.instruments.is_due(now, tally, sent, asked) {
             return None;
         }
-        Some(Told { counters: self.counters(), objects: asked.then(|| objects(&self.hca, contexts)) })
+        Some(LedgerUpdate { counters: self.counters(), objects: asked.then(|| objects(&self.hca, contexts)) })
     }
 
     fn counters(&self) -> CountersPage {

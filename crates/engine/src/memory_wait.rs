@@ -112,12 +112,12 @@ impl Engine {
     pub(crate) fn poll_on(&self) {
         let (mut begin, mut yielded, mut yields) = (None, None, 0);
         loop {
-            let mut guard = self.handover.lock(&self.pump);
+            let mut guard = self.driver.lock(&self.pump);
             let Some(pump) = guard.as_mut() else { return };
             if let Some(yielded) = yielded.take() {
                 pump.busy_poll.on_yield(yielded, pump.instruments.arrivals);
             }
-            self.handover.on_poll(true);
+            self.driver.on_poll(true);
             let came = pump.turn_briefly().unwrap_or(0);
             let now = pump.turned_at();
             let is_over = now.since(*begin.get_or_insert(now)) >= STAY;
@@ -136,7 +136,7 @@ impl Engine {
             let must_yield = ended.is_none() && (pump.busy_poll.must_yield(now) || is_over);
             self.leave(guard);
             match ended {
-                Some(Ended::TimedOut) => return self.handover.wake(),
+                Some(Ended::TimedOut) => return self.driver.wake(),
                 Some(_) => return,
                 None if must_yield => {
                     yielded = Some(busy_poll::yield_processor());

@@ -15,7 +15,7 @@ impl Engine {
     pub fn attach_mcast(&self, qp: QpId, group: Gid, mlid: u16) -> Result<(), VerbsError> {
         // Hold the session's lock throughout, so that an attach and a detach of the same group cannot cross.
         let mut session = self.session_if_live()?;
-        let (first, ifindex, member) = self.quietly(|hca, _| {
+        let (first, ifindex, member) = self.query(|hca, _| {
             let first = hca.attach_mcast(qp, group, mlid)?;
             Ok((first, interface_of(hca, qp)?, member_of(hca, qp, group, mlid)?))
         })?;
@@ -25,7 +25,7 @@ impl Engine {
         if let Some(member) = member {
             return session.client().set_group_member(member, true).map_err(|error| {
                 crate::log::note(&format!("listening to {group}: {error}"));
-                let _ = self.quietly(|hca, _| hca.detach_mcast(qp, group, mlid));
+                let _ = self.query(|hca, _| hca.detach_mcast(qp, group, mlid));
                 VerbsError::NoMemory("the multicast group cannot be listened to")
             });
         }
@@ -33,7 +33,7 @@ impl Engine {
         let group_on = McastGroup { group: group.ip(), ifindex };
         session.client().join_multicast(group_on).map_err(|error| {
             crate::log::note(&format!("joining {group}: {error}"));
-            let _ = self.quietly(|hca, _| hca.detach_mcast(qp, group, mlid));
+            let _ = self.query(|hca, _| hca.detach_mcast(qp, group, mlid));
             VerbsError::NoMemory("the multicast group cannot be joined")
         })
     }
@@ -44,7 +44,7 @@ impl Engine {
     /// The adapter refuses.
     pub fn detach_mcast(&self, qp: QpId, group: Gid, mlid: u16) -> Result<(), VerbsError> {
         let mut session = self.session_if_live()?;
-        let (last, ifindex, member) = self.quietly(|hca, _| {
+        let (last, ifindex, member) = self.query(|hca, _| {
             // Use the LID of the attach, as the daemon knows it.
             let attached = hca.groups_of(qp).into_iter().find(|(gid, _)| *gid == group).map_or(mlid, |(_, mlid)| mlid);
             let (ifindex, member) = (interface_of(hca, qp)?, member_of(hca, qp, group, attached)?);
@@ -66,7 +66,7 @@ impl Engine {
 
     /// Detaches a queue pair from every group.
     pub fn detach_all_mcast(&self, qp: QpId) {
-        let groups = self.quietly(|hca, _| Ok(hca.groups_of(qp))).unwrap_or_default();
+        let groups = self.query(|hca, _| Ok(hca.groups_of(qp))).unwrap_or_default();
         for (group, mlid) in groups {
             let _ = self.detach_mcast(qp, group, mlid);
         }
@@ -85,7 +85,7 @@ impl Engine {
 
     fn session_if_live(&self) -> Result<parking_lot::MutexGuard<'_, crate::session::Session>, VerbsError> {
         // Check for a fork before taking a lock that a lost thread may hold.
-        self.quietly(|_, _| Ok(()))?;
+        self.query(|_, _| Ok(()))?;
         Ok(self.session.lock())
     }
 }

@@ -15,13 +15,13 @@ impl Engine {
         if self.is_dead() {
             return Err(DEAD);
         }
-        let mut guard = self.handover.lock(&self.pump);
+        let mut guard = self.driver.lock(&self.pump);
         let Some(pump) = guard.as_mut() else {
             return Err(CLOSED);
         };
         let mut polled = pump.hca.poll_cq(cq, out);
         let turn = polled == Ok(0) && !out.is_empty();
-        self.handover.on_poll(turn);
+        self.driver.on_poll(turn);
         let mut came = None;
         pump.end_gathering(clock::now);
         if turn {
@@ -55,7 +55,7 @@ impl Engine {
     #[cold]
     fn poll_after_yield(&self, cq: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
         let yielded = busy_poll::yield_processor();
-        let mut guard = self.handover.lock(&self.pump);
+        let mut guard = self.driver.lock(&self.pump);
         let Some(pump) = guard.as_mut() else {
             return Err(CLOSED);
         };

@@ -13,9 +13,9 @@ use crate::busy_poll::BusyPoll;
 use crate::clock;
 use crate::gather::Gather;
 use crate::instruments::Instruments;
-use crate::looks::Looks;
 use crate::memory::HostMemory;
 use crate::memory_wait::MemoryWait;
+use crate::socket_poll::SocketPollInterval;
 use crate::trace;
 
 /// Maximum number of batches sent in one turn; the rest goes in the next turn, after a check for arrivals.
@@ -48,7 +48,7 @@ pub struct Pump {
     pub stack: Stack,
     batch: TxBatch,
     gather: Gather,
-    looks: Looks,
+    socket_poll: SocketPollInterval,
     /// When threads that poll without success yield.
     pub busy_poll: BusyPoll,
     /// Whether the program waits for WRITEs by reading its memory.
@@ -83,7 +83,7 @@ impl Pump {
             stack: Stack::new(config.stack),
             batch: TxBatch::default(),
             gather: Gather::default(),
-            looks: Looks::default(),
+            socket_poll: SocketPollInterval::default(),
             busy_poll: BusyPoll::default(),
             memory_wait: MemoryWait::default(),
             instruments: Instruments::default(),
@@ -215,7 +215,7 @@ impl Pump {
         if came > 0 || self.brief_turns >= CLOCK_PERIOD || self.hca.wants_transmit() {
             let now = now();
             (self.turned_at, self.brief_turns) = (now, 0);
-            self.looks.on_look(now, came > 0);
+            self.socket_poll.on_socket_poll(now, came > 0);
             self.instruments.arrivals += u64::from(came > 0);
             self.timers(now);
             self.transmit(now);
@@ -228,11 +228,11 @@ impl Pump {
         (self.turned_at, self.brief_turns) = (now, 0);
         let mut came = self.hca.handle_lanes(now);
         if came > 0 {
-            self.looks.on_frames(now);
+            self.socket_poll.on_frames(now);
         }
-        if thorough || self.looks.is_due(now) {
+        if thorough || self.socket_poll.is_due(now) {
             let packets = self.receive(now, thorough);
-            self.looks.on_look(now, packets > 0);
+            self.socket_poll.on_socket_poll(now, packets > 0);
             came += packets;
         }
         self.instruments.arrivals += u64::from(came > 0);
@@ -295,7 +295,7 @@ impl Pump {
     /// do; then the lanes are announced as unwatched.
     pub fn rests(&mut self) -> bool {
         let sends = self.hca.wants_transmit() && !self.stack.is_blocked();
-        !sends && !self.stack.is_aimed() && self.fall_asleep()
+        !sends && !self.stack.is_attached() && self.fall_asleep()
     }
 
     /// Returns the earliest of all deadlines, the ledger's included.

@@ -17,7 +17,7 @@ impl Engine {
         let on_demand = access.contains(Access::ON_DEMAND);
         self.share_region(addr, len, on_demand);
         let shared = self.extent(addr, len);
-        let registered = self.quietly(|hca, _| {
+        let registered = self.query(|hca, _| {
             hca.memory().same_host.set_registering(shared);
             let registered = hca.reg_mr(pd, addr, len, iova, access);
             hca.memory().same_host.set_registering(None);
@@ -59,18 +59,18 @@ impl Engine {
         access: Option<Access>,
     ) -> Result<MrKeys, VerbsError> {
         if range.is_none() && access.is_none() {
-            return self.quietly(|hca, _| hca.rereg_mr(id, pd, None, None));
+            return self.query(|hca, _| hca.rereg_mr(id, pd, None, None));
         }
         let (addr, len) = match range {
             Some((addr, len, _)) => (addr, len),
-            None => self.quietly(|hca, _| hca.mr_range(id))?,
+            None => self.query(|hca, _| hca.mr_range(id))?,
         };
         probe(addr, len, access.unwrap_or(Access::empty()))?;
         let on_demand = access.map(|access| access.contains(Access::ON_DEMAND));
         let on_demand = on_demand.unwrap_or_else(|| self.is_on_demand(id));
         self.share_region(addr, len, on_demand);
         let shared = self.extent(addr, len);
-        let result = self.quietly(|hca, _| {
+        let result = self.query(|hca, _| {
             hca.memory().same_host.set_registering(shared);
             let result = hca.rereg_mr(id, pd, range, access);
             hca.memory().same_host.set_registering(None);

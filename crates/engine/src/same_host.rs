@@ -29,7 +29,7 @@ impl Engine {
         let needed = QpAttrMask::STATE | QpAttrMask::AV | QpAttrMask::DEST_QPN;
         let connects = mask.contains(needed) && attr.qp_state == QpState::Rtr;
         let way = match connects {
-            true => self.quietly(|hca, _| Ok((hca.qpn(id)?, hca.fabric_way(id, attr, mask)))).ok(),
+            true => self.query(|hca, _| Ok((hca.qpn(id)?, hca.fabric_way(id, attr, mask)))).ok(),
             false => None,
         };
         let peer = match (way, attr.av) {
@@ -121,22 +121,22 @@ impl Engine {
         };
         let (is_found, board) = (found.is_some(), found.or(board));
         let config = PeerConfig { slot, generation, pair, doorbell, bell, process, board, found: is_found, arena };
-        let mut guard = self.handover.lock(&self.pump);
+        let mut guard = self.driver.lock(&self.pump);
         let Some(pump) = guard.as_mut() else { return Ok(None) };
         let Some(host) = pump.hca.memory().same_host.host() else { return Ok(None) };
         let peer = host.attach(config)?;
         pump.hca.open_lanes();
         // Frames may wait in its lane: a sleeping thread has not checked it.
-        self.handover.wake();
+        self.driver.wake();
         self.leave(guard);
         Ok(Some(peer))
     }
 
     /// Runs `f` on the shared-memory host, if there is one.
     fn with_host<R>(&self, f: impl FnOnce(&mut Host) -> R) -> Option<R> {
-        let mut guard: MutexGuard<'_, Option<Pump>> = self.handover.lock(&self.pump);
+        let mut guard: MutexGuard<'_, Option<Pump>> = self.driver.lock(&self.pump);
         let result = guard.as_mut().and_then(|pump| pump.hca.memory().same_host.host()).map(f);
-        self.handover.unlock(guard);
+        self.driver.unlock(guard);
         result
     }
 
@@ -166,11 +166,11 @@ impl Engine {
         let keys = self.with_host(|host| host.keys()).unwrap_or_default();
         let extents: std::collections::BTreeMap<(u64, u64), _> =
             keys.into_iter().map(|(addr, len)| ((addr, len), self.extent(addr, len))).collect();
-        let mut guard = self.handover.lock(&self.pump);
+        let mut guard = self.driver.lock(&self.pump);
         if let Some(pump) = guard.as_mut() {
             pump.hca.memory().same_host.share_late(|addr, len| extents.get(&(addr, len)).copied().flatten());
         }
-        self.handover.unlock(guard);
+        self.driver.unlock(guard);
     }
 
     /// Handles the daemon's messages about other processes.

@@ -13,7 +13,7 @@ use weft_verbs::DeviceId;
 
 use crate::devices::{DeviceSnapshot, snapshot};
 use crate::error::EngineError;
-use crate::instruments::Told;
+use crate::instruments::LedgerUpdate;
 
 /// A change reported by the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Session {
     }
 
     /// Writes to the ledger. Data that does not fit or cannot be written is dropped.
-    pub fn publish(&mut self, told: &Told) {
+    pub fn publish(&mut self, told: &LedgerUpdate) {
         if let Some(ledger) = &mut self.ledger {
             let _ = ledger.write(Page::Counters, &told.counters);
             if let Some(objects) = &told.objects {

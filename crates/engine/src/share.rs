@@ -4,11 +4,11 @@
 //! regions lie in one file, the arena, which peers map. A page returns to an ordinary private one when it is
 //! deregistered. [`weft_sys::share`] describes which memory that is, how sharing works under a running program, and
 //! what the program may notice; [`registry`] tracks which pages are registered how often; [`Policy`] decides whether to
-//! share at all, and [`thrift`] how much.
+//! share at all, and [`budget`] how much.
 
+mod budget;
 mod policy;
 mod registry;
-mod thrift;
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -17,9 +17,9 @@ use parking_lot::Mutex;
 use weft_sys::share::{Arena, Extent, Sharer, resident_bytes};
 use weft_verbs::{Instant, MrId};
 
+use self::budget::SharingBudget;
 pub use self::policy::Policy;
 use self::registry::{Pages, Registry};
-use self::thrift::Thrift;
 use crate::clock;
 use crate::engine::Engine;
 use crate::trace::{self, Kind};
@@ -36,7 +36,7 @@ struct State {
     /// Set by [`Engine::share_all`].
     sharer: Option<Sharer>,
     started: bool,
-    thrift: Thrift,
+    budget: SharingBudget,
     /// The file for the arena, until then.
     file: Option<OwnedFd>,
 }
@@ -52,7 +52,7 @@ struct Region {
 /// The pages of this process; the engine stands still while they move.
 struct Own<'a> {
     sharer: &'a mut Sharer,
-    thrift: &'a mut Thrift,
+    budget: &'a mut SharingBudget,
     /// Share regardless of the cost.
     lavish: bool,
     engine: &'a Engine,
@@ -77,17 +77,17 @@ impl Pages for Own<'_> {
             return Vec::new();
         }
         let engine = self.engine;
-        let shared = self.sharer.share(addr, allowed, engine.own_threads(), &mut |work| engine.still(work));
+        let shared = self.sharer.share(addr, allowed, engine.own_threads(), &mut |work| engine.with_quiesced(work));
         let bytes = shared.iter().map(|extent| extent.len).sum();
         let now = clock::now();
-        self.thrift.spend(bytes, resident_bytes(), now);
+        self.budget.spend(bytes, resident_bytes(), now);
         self.end(now, "share", addr, bytes);
         shared
     }
 
     fn unshare(&mut self, extents: &[Extent]) {
         let engine = self.engine;
-        self.sharer.unshare(extents, engine.own_threads(), &mut |work| engine.still(work));
+        self.sharer.unshare(extents, engine.own_threads(), &mut |work| engine.with_quiesced(work));
         let bytes = extents.iter().map(|extent| extent.len).sum();
         let addr = extents.first().map_or(0, |extent| extent.addr);
         self.end(clock::now(), "restore", addr, bytes);
@@ -97,7 +97,7 @@ impl Pages for Own<'_> {
 impl Own<'_> {
     /// Returns how much of a region may be shared: whole pages from its beginning.
     fn allowed(&mut self, now: Instant, len: u64) -> u64 {
-        let allowance = self.thrift.allowance_bytes(now);
+        let allowance = self.budget.allowance_bytes(now);
         if len <= allowance { len } else { allowance - allowance % Self::page() }
     }
 
@@ -215,8 +215,8 @@ impl Engine {
 impl State {
     /// Returns the registry, and the process's pages if they are shared.
     fn parts<'a>(&'a mut self, engine: &'a Engine) -> (&'a mut Registry, Option<Own<'a>>) {
-        let State { registry, sharer, thrift, policy, .. } = self;
+        let State { registry, sharer, budget, policy, .. } = self;
         let lavish = *policy == Policy::On;
-        (registry, sharer.as_mut().map(|sharer| Own { sharer, thrift, lavish, engine }))
+        (registry, sharer.as_mut().map(|sharer| Own { sharer, budget, lavish, engine }))
     }
 }

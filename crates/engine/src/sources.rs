@@ -1,6 +1,6 @@
 //! Wake-up sources of a thread that serves while it sleeps: the sockets, the doorbell of the host's other processes,
-//! their deaths. Threads of the program that wait for events sleep on them too ([`crate::stand_in`]). The kernel wakes
-//! only one of all those sleepers, and the background thread only if there is no other.
+//! their deaths. Threads of the program that wait for events sleep on them too ([`crate::event_waiter`]). The kernel
+//! wakes only one of all those sleepers, and the background thread only if there is no other.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

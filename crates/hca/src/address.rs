@@ -126,7 +126,7 @@ impl<M: Memory> Hca<M> {
     /// Resolves an address for a device. RoCE addresses a destination by its GID alone, so `is_global` must be set.
     /// InfiniBand addresses it by its LID; the GID matters only to readers of the GRH.
     pub fn resolve_av(&self, device: DeviceId, ah: &AhRequest) -> Result<AddressVector, VerbsError> {
-        let device = self.world.present(device)?;
+        let device = self.context.present(device)?;
         device.check_port(ah.port_num)?;
         let row = if device.on_fabric() {
             device.check_fabric_path(ah.port_num, ah.dlid, ah.is_global.then_some(ah.sgid_index))?.copied()

@@ -5,10 +5,10 @@ use weft_transport::Memory;
 use weft_transport::same_host::KeyView;
 use weft_verbs::{Access, MrId, MwBind, MwId, PdId, Qpn, WcStatus};
 
+use crate::context::HcaContext;
 use crate::keys::KeyOwner;
-use crate::world::World;
 
-impl<M: Memory> World<M> {
+impl<M: Memory> HcaContext<M> {
     /// Publishes a region. On-demand regions, whose memory may be missing, stay with the responder, which checks each
     /// access.
     pub(crate) fn publish_mr(&mut self, id: MrId) {

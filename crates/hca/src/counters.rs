@@ -174,7 +174,7 @@ impl PortCounters {
 impl<M: Memory> Hca<M> {
     /// Returns a device's counters: those of its existing queue pairs and of destroyed ones.
     pub fn counters(&self, device: DeviceId) -> PortCounters {
-        let Some(found) = self.world.devices.get(&device) else { return PortCounters::default() };
+        let Some(found) = self.context.devices.get(&device) else { return PortCounters::default() };
         let mut counters = found.counters;
         for (_, entry) in self.qps.iter().filter(|(_, entry)| entry.device == device) {
             counters.qps.add(&entry.qp.stats());

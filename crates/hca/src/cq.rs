@@ -7,7 +7,7 @@ use weft_verbs::{
     AsyncEvent, AsyncSubject, CQE_MAX, Cookie, CqId, CqInit, DeviceId, Event, Qpn, VerbsError, Wc, WcStatus,
 };
 
-use crate::{Hca, world::World};
+use crate::{Hca, context::HcaContext};
 
 /// The completions for which an armed queue raises an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,7 +65,7 @@ pub(crate) struct Cq {
     pub(crate) uses: u32,
 }
 
-impl<M> World<M> {
+impl<M> HcaContext<M> {
     /// Adds a completion to a queue and raises the armed event; fails the queue if it is full.
     pub(crate) fn push_completion(&mut self, id: CqId, mut wc: Wc) {
         if let Some(device) = self.devices.get_mut(&self.acting) {
@@ -131,11 +131,11 @@ impl<M> World<M> {
 impl<M: Memory> Hca<M> {
     /// Creates a completion queue of at least `init.cqe` entries.
     pub fn create_cq(&mut self, device: DeviceId, init: &CqInit) -> Result<CqId, VerbsError> {
-        self.world.present(device)?;
+        self.context.present(device)?;
         if init.cqe == 0 || init.cqe > CQE_MAX {
             return Err(VerbsError::Invalid("a completion queue has 1 to 4194303 entries"));
         }
-        self.world.cqs.insert(Cq {
+        self.context.cqs.insert(Cq {
             device,
             cookie: init.cookie,
             cqe: init.cqe,
@@ -152,19 +152,19 @@ impl<M: Memory> Hca<M> {
 
     /// Destroys a completion queue; busy while queue pairs complete there.
     pub fn destroy_cq(&mut self, id: CqId) -> Result<(), VerbsError> {
-        if self.world.cqs.get(id)?.uses > 0 {
+        if self.context.cqs.get(id)?.uses > 0 {
             return Err(VerbsError::Busy("queue pairs or shared receive queues use the completion queue"));
         }
-        let cq = self.world.cqs.remove(id)?;
+        let cq = self.context.cqs.remove(id)?;
         if cq.arm != Arm::No {
-            self.world.armed_cqs -= 1;
+            self.context.armed_cqs -= 1;
         }
         Ok(())
     }
 
     /// Changes the number of entries, keeping the completions in the queue. Returns the granted number.
     pub fn resize_cq(&mut self, id: CqId, cqe: u32) -> Result<u32, VerbsError> {
-        let cq = self.world.cqs.get_mut(id)?;
+        let cq = self.context.cqs.get_mut(id)?;
         if cqe == 0 || cqe > CQE_MAX {
             return Err(VerbsError::Invalid("a completion queue has 1 to 4194303 entries"));
         }
@@ -178,14 +178,14 @@ impl<M: Memory> Hca<M> {
 
     /// Returns the number of entries of a completion queue.
     pub fn cqe(&self, id: CqId) -> Result<u32, VerbsError> {
-        Ok(self.world.cqs.get(id)?.cqe)
+        Ok(self.context.cqs.get(id)?.cqe)
     }
 
     /// Moves completions to `out`, oldest first, and returns how many. Once an overflowed queue is empty, this returns
     /// an error.
     #[inline]
     pub fn poll_cq(&mut self, id: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
-        let cq = self.world.cqs.get_mut(id)?;
+        let cq = self.context.cqs.get_mut(id)?;
         (cq.news, cq.unpolled) = (News::None, 0);
         if cq.ring.is_empty() {
             let over = cq.failed && !out.is_empty();
@@ -204,21 +204,21 @@ impl<M: Memory> Hca<M> {
 
     /// Returns the number of completions in the queue.
     pub fn cq_len(&self, id: CqId) -> usize {
-        self.world.cqs.get(id).map_or(0, |cq| cq.ring.len())
+        self.context.cqs.get(id).map_or(0, |cq| cq.ring.len())
     }
 
     /// Requests an event for the next completion, or only for a solicited one or an error. A request for any completion
     /// overrides one for solicited ones, whichever came first (IBA C11-29). The event is raised at once if a matching
     /// completion is in the queue and some came since the last poll without an event.
     pub fn arm_cq(&mut self, id: CqId, solicited_only: bool) -> Result<(), VerbsError> {
-        let cq = self.world.cqs.get_mut(id)?;
+        let cq = self.context.cqs.get_mut(id)?;
         let wanted = if solicited_only { Arm::Solicited } else { Arm::Any };
         if cq.news == News::Untold && cq.ring.iter().any(|wc| wanted.rings_for(wc)) {
-            self.world.ring_bell(id);
+            self.context.ring_bell(id);
             return Ok(());
         }
         if cq.arm == Arm::No {
-            self.world.armed_cqs += 1;
+            self.context.armed_cqs += 1;
         }
         if cq.arm != Arm::Any {
             cq.arm = wanted;
@@ -228,6 +228,6 @@ impl<M: Memory> Hca<M> {
 
     /// Whether any completion queue is armed.
     pub fn any_cq_armed(&self) -> bool {
-        self.world.armed_cqs > 0
+        self.context.armed_cqs > 0
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct FabricSource {
 
 /// State for the datagrams of a batch.
 #[derive(Debug, Default)]
-pub(crate) struct Diversion {
+pub(crate) struct LocalDatagrams {
     scratch: Vec<u8>,
     /// Datagrams whose path is being requested.
     held: VecDeque<(FabricWay, Frame, Vec<u8>)>,
@@ -70,7 +70,7 @@ pub(crate) struct Diversion {
     last: Option<(Gid, bool)>,
 }
 
-impl Diversion {
+impl LocalDatagrams {
     /// Forgets the last GID lookup, after a change of the GID tables.
     pub(crate) fn forget(&mut self) {
         self.last = None;
@@ -121,13 +121,13 @@ impl<M: Memory> Hca<M> {
         if packet.dest_qpn == MULTICAST_QPN || !self.is_ours(packet.av.dgid) {
             return false;
         }
-        let Some(peer) = self.world.memory.neighbour(packet.dest_qpn >> QPN_INDEX_BITS) else { return false };
+        let Some(peer) = self.context.memory.neighbour(packet.dest_qpn >> QPN_INDEX_BITS) else { return false };
         self.lanes = true;
         self.compose(tx, packet);
         let mut frame = Frame::new(FrameKind::Datagram, packet.src_qpn, packet.dest_qpn);
         frame.code = u8::from(packet.av.gid_type == GidType::IbOrRoceV1);
         frame.key = u32::from(packet.av.traffic_class) << 8 | u32::from(packet.av.hop_limit);
-        self.world.memory.push(peer, &frame, Outgoing::Bytes(&self.diversion.scratch))
+        self.context.memory.push(peer, &frame, Outgoing::Bytes(&self.diversion.scratch))
     }
 
     /// Takes all packets from `before` on out of the batch: datagrams go where the fabric lets them, all others are
@@ -143,7 +143,7 @@ impl<M: Memory> Hca<M> {
 
     fn pass_over_fabric(&mut self, tx: &TxBatch, at: usize, source: FabricSource) {
         let packet = &tx.packets[at];
-        let Some(device) = self.world.devices.get(&source.device) else { return };
+        let Some(device) = self.context.devices.get(&source.device) else { return };
         let Some(attr) = device.attr.port(source.port) else { return };
         let Some(port) = &attr.infiniband else { return };
         let group = packet.dest_qpn == MULTICAST_QPN;
@@ -188,7 +188,7 @@ impl<M: Memory> Hca<M> {
         if frame.dest_qpn == MULTICAST_QPN {
             return self.send_to_group(way, frame, bytes);
         }
-        match self.world.memory.fabric_way(way) {
+        match self.context.memory.fabric_way(way) {
             WayState::Open(peer) => {
                 self.diversion.count(*way, &frame, bytes.len());
                 Sent::Gone(self.push_datagram(peer, frame, bytes))
@@ -204,7 +204,7 @@ impl<M: Memory> Hca<M> {
     /// Sends a copy to each process that listens where the packet arrives.
     fn send_to_group(&mut self, way: &FabricWay, frame: Frame, bytes: Vec<u8>) -> Sent {
         let mut peers = std::mem::take(&mut self.diversion.peers);
-        let known = self.world.memory.fabric_group(way, &mut peers);
+        let known = self.context.memory.fabric_group(way, &mut peers);
         let sent = if known {
             self.diversion.count(*way, &frame, bytes.len());
             for peer in &peers {
@@ -222,15 +222,15 @@ impl<M: Memory> Hca<M> {
     /// copied.
     fn push_datagram(&mut self, peer: PeerId, frame: Frame, bytes: Vec<u8>) -> Vec<u8> {
         self.lanes = true;
-        if self.diversion.full.is_empty() && self.world.memory.push(peer, &frame, Outgoing::Bytes(&bytes)) {
-            self.diversion.marks.insert(peer, self.world.memory.lane_mark(peer));
+        if self.diversion.full.is_empty() && self.context.memory.push(peer, &frame, Outgoing::Bytes(&bytes)) {
+            self.diversion.marks.insert(peer, self.context.memory.lane_mark(peer));
             return bytes;
         }
         if self.diversion.full.len() >= FULL_MAX {
             return bytes;
         }
         self.diversion.full.push_back((peer, frame, bytes));
-        let now = self.world.now;
+        let now = self.context.now;
         self.owed_acks.look_by(now);
         Vec::new()
     }
@@ -246,10 +246,10 @@ impl<M: Memory> Hca<M> {
     #[cold]
     fn push_waiting(&mut self, now: Instant) {
         while let Some((peer, frame, bytes)) = self.diversion.full.pop_front() {
-            let pushed = self.world.memory.push(peer, &frame, Outgoing::Bytes(&bytes));
+            let pushed = self.context.memory.push(peer, &frame, Outgoing::Bytes(&bytes));
             if pushed {
-                self.diversion.marks.insert(peer, self.world.memory.lane_mark(peer));
-            } else if self.world.memory.is_alive(peer) {
+                self.diversion.marks.insert(peer, self.context.memory.lane_mark(peer));
+            } else if self.context.memory.is_alive(peer) {
                 self.diversion.full.push_front((peer, frame, bytes));
                 self.owed_acks.look_by(now);
                 return;
@@ -262,7 +262,7 @@ impl<M: Memory> Hca<M> {
         if self.diversion.marks.is_empty() {
             return true;
         }
-        let memory = &mut self.world.memory;
+        let memory = &mut self.context.memory;
         let own = memory.neighbour(self.slot);
         let mut others = self.diversion.marks.iter().filter(|(peer, _)| Some(**peer) != own);
         others.all(|(peer, mark)| memory.has_taken(*peer, *mark))
@@ -284,7 +284,7 @@ impl<M: Memory> Hca<M> {
         {
             return ours;
         }
-        let ours = self.world.devices.values().any(|device| !device.gone && device.owns(gid));
+        let ours = self.context.devices.values().any(|device| !device.gone && device.owns(gid));
         self.diversion.last = Some((gid, ours));
         ours
     }
@@ -301,7 +301,7 @@ impl<M: Memory> Hca<M> {
                 Piece::Host { addr, len } => {
                     let from = out.len();
                     out.resize(from + len as usize, 0);
-                    self.world.memory.read(addr, &mut out[from..]);
+                    self.context.memory.read(addr, &mut out[from..]);
                 }
                 Piece::Arena { start, len } => {
                     out.extend_from_slice(&tx.arena[start as usize..(start + len) as usize]);
@@ -316,7 +316,7 @@ impl<M: Memory> Hca<M> {
     pub(crate) fn handle_datagram(&mut self, now: Instant, _peer: PeerId, frame: &Frame) {
         let mut bytes = [0; DATAGRAM_MAX];
         let Some(bytes) = bytes.get_mut(..frame.bytes as usize).filter(|bytes| bytes.len() > GIDS_LEN) else { return };
-        self.world.memory.peek(0, bytes);
+        self.context.memory.peek(0, bytes);
         let (gids, ib) = bytes.split_at(GIDS_LEN);
         let gid = |from: usize| Gid(std::array::from_fn(|i| gids[from + i]));
         let (sgid, dgid) = (gid(0), gid(16));

@@ -51,7 +51,7 @@ fn with_path_bits<'a>(rx: &RxPacket<'a>, port: Option<&IbPortAttr>) -> RxPacket<
 }
 
 /// Decision on a packet for one queue pair.
-enum Verdict {
+enum Screening {
     Deliver,
     BadPkey,
     BadAddress,
@@ -77,7 +77,7 @@ impl<M: Memory> Hca<M> {
     fn handle_multicast(&mut self, now: Instant, rx: &RxPacket<'_>) {
         let mut members: Vec<QpId> = Vec::new();
         for (of, of_device) in self.groups.members(rx.dgid) {
-            let Ok(device) = self.world.present(of) else { continue };
+            let Ok(device) = self.context.present(of) else { continue };
             let came_to = rx.local.and_then(|local| local.came_to);
             if came_to.map_or(rx.ifindex == 0 || device.attr.ifindex == rx.ifindex, |(id, _)| id == of) {
                 members.extend_from_slice(of_device);
@@ -88,7 +88,7 @@ impl<M: Memory> Hca<M> {
             let own = self.qps.get(id).is_ok_and(|entry| {
                 let from = rx.packet.ext.deth.map(|deth| deth.src_qp());
                 from == Some(entry.qp.qpn())
-                    && self.world.devices.get(&entry.device).is_some_and(|device| device.owns(rx.sgid))
+                    && self.context.devices.get(&entry.device).is_some_and(|device| device.owns(rx.sgid))
             });
             if !own {
                 self.deliver(now, id, rx, true);
@@ -98,7 +98,7 @@ impl<M: Memory> Hca<M> {
 
     fn deliver(&mut self, now: Instant, id: QpId, rx: &RxPacket<'_>, multicast: bool) {
         let Ok(entry) = self.qps.get_mut(id) else { return };
-        let Some(device) = self.world.devices.get_mut(&entry.device) else { return };
+        let Some(device) = self.context.devices.get_mut(&entry.device) else { return };
         let (mut qkey, mut port, mut pkey, mut peer_qpn) = (None, 1, DEFAULT_PKEY, None);
         if device.on_fabric() {
             let attr = entry.qp.query();
@@ -109,21 +109,21 @@ impl<M: Memory> Hca<M> {
         }
         let came_to = rx.local.and_then(|local| local.came_to);
         let verdict = if came_to.is_some_and(|to| to != (entry.device, port)) || !is_senders_own(rx, peer_qpn) {
-            Verdict::BadAddress
+            Screening::BadAddress
         } else if !pkey_matches(rx.packet.bth.pkey(), pkey) {
-            Verdict::BadPkey
+            Screening::BadPkey
         } else if rx.local.is_some() != device.on_fabric() {
-            Verdict::BadAddress
+            Screening::BadAddress
         } else if let Some(peer) = entry.peer {
-            if is_from(rx, &peer) { Verdict::Deliver } else { Verdict::BadAddress }
+            if is_from(rx, &peer) { Screening::Deliver } else { Screening::BadAddress }
         } else if multicast || (entry.qp.qp_type() == QpType::Ud && device.accepts_datagram(port, rx)) {
-            Verdict::Deliver
+            Screening::Deliver
         } else {
             // A connected queue pair without a peer yet accepts no packets.
-            Verdict::BadAddress
+            Screening::BadAddress
         };
         match verdict {
-            Verdict::Deliver => {
+            Screening::Deliver => {
                 let named = came_to.map(|_| with_path_bits(rx, device.fabric_port(port)));
                 let rx = named.as_ref().unwrap_or(rx);
                 device.counters.on_received(rx, multicast);
@@ -134,21 +134,21 @@ impl<M: Memory> Hca<M> {
                     let at = (entry.device, port, entry.qp.qpn());
                     violation::keep(&mut self.key_violations, at, rx, RefusedKey::Qkey(sent));
                 }
-                self.world.act(entry.device, now);
-                entry.qp.handle_packet(now, rx, &mut self.world);
+                self.context.act(entry.device, now);
+                entry.qp.handle_packet(now, rx, &mut self.context);
                 self.settle(id, now);
             }
-            Verdict::BadPkey => {
+            Screening::BadPkey => {
                 device.counters.bad_pkey += 1;
                 let at = (entry.device, port, entry.qp.qpn());
                 violation::keep(&mut self.key_violations, at, rx, RefusedKey::Pkey(rx.packet.bth.pkey()));
             }
-            Verdict::BadAddress => device.counters.bad_address += 1,
+            Screening::BadAddress => device.counters.bad_address += 1,
         }
     }
 
     fn count_unknown(&mut self, dgid: Gid) {
-        let device = self.world.devices.values_mut().find(|device| device.owns(dgid));
+        let device = self.context.devices.values_mut().find(|device| device.owns(dgid));
         if let Some(device) = device {
             device.counters.bad_qpn += 1;
         }

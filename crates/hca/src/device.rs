@@ -6,7 +6,7 @@ use weft_verbs::{
 };
 
 use crate::counters::PortCounters;
-use crate::{Hca, world::World};
+use crate::{Hca, context::HcaContext};
 
 /// A device.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Devices {
     }
 }
 
-impl<M> World<M> {
+impl<M> HcaContext<M> {
     /// Finds a device that has not been removed.
     pub(crate) fn present(&self, id: DeviceId) -> Result<&Device, VerbsError> {
         self.devices
@@ -91,9 +91,9 @@ impl<M: Memory> Hca<M> {
     /// Records a new or changed device. A change of the port's state or of its GID table raises an event.
     pub fn set_device(&mut self, id: DeviceId, attr: DeviceAttr) {
         self.diversion.forget();
-        let Some(device) = self.world.devices.get_mut(&id) else {
+        let Some(device) = self.context.devices.get_mut(&id) else {
             let counters = PortCounters::default();
-            self.world.devices.insert(id, Device { attr, gone: false, counters });
+            self.context.devices.insert(id, Device { attr, gone: false, counters });
             return;
         };
         let before = std::mem::replace(&mut device.attr, attr);
@@ -114,7 +114,7 @@ impl<M: Memory> Hca<M> {
             }
         }
         let went_down = before.state == PortState::Active && now.state == PortState::Down;
-        if let Some(device) = self.world.devices.get_mut(&id).filter(|_| went_down) {
+        if let Some(device) = self.context.devices.get_mut(&id).filter(|_| went_down) {
             device.counters.link_downed += 1;
         }
         let mut events = Vec::new();
@@ -129,14 +129,14 @@ impl<M: Memory> Hca<M> {
             });
         }
         for event in events {
-            self.world.raise(id, event, AsyncSubject::Port(number), 0);
+            self.context.raise(id, event, AsyncSubject::Port(number), 0);
         }
     }
 
     /// Removes a device: its queue pairs fail, and its owner gets an event.
     pub fn remove_device(&mut self, id: DeviceId) {
         self.diversion.forget();
-        let Some(device) = self.world.devices.get_mut(&id) else { return };
+        let Some(device) = self.context.devices.get_mut(&id) else { return };
         if std::mem::replace(&mut device.gone, true) {
             return;
         }
@@ -144,16 +144,16 @@ impl<M: Memory> Hca<M> {
         for qp in on_it {
             self.fail_qp(qp);
         }
-        self.world.raise(id, AsyncEvent::DeviceFatal, AsyncSubject::Device, 0);
+        self.context.raise(id, AsyncEvent::DeviceFatal, AsyncSubject::Device, 0);
     }
 
     /// Returns a device's attributes.
     pub fn device(&self, id: DeviceId) -> Option<&DeviceAttr> {
-        self.world.devices.get(&id).filter(|device| !device.gone).map(|device| &device.attr)
+        self.context.devices.get(&id).filter(|device| !device.gone).map(|device| &device.attr)
     }
 
     /// Returns all devices except removed ones.
     pub fn devices(&self) -> impl Iterator<Item = (DeviceId, &DeviceAttr)> {
-        self.world.devices.iter().filter(|(_, d)| !d.gone).map(|(id, d)| (id, &d.attr))
+        self.context.devices.iter().filter(|(_, d)| !d.gone).map(|(id, d)| (id, &d.attr))
     }
 }

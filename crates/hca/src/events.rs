@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use weft_transport::Memory;
 use weft_verbs::{AsyncEvent, AsyncSubject, Cookie, DeviceId, Event};
 
-use crate::{Hca, world::World};
+use crate::{Hca, context::HcaContext};
 
 /// Maximum number of waiting asynchronous events; beyond it new ones are lost (a program that never reads them needs no
 /// more). The number of completion queues bounds completion events.
@@ -42,7 +42,7 @@ impl EventQueue {
     }
 }
 
-impl<M> World<M> {
+impl<M> HcaContext<M> {
     /// Raises an asynchronous event.
     pub(crate) fn raise(&mut self, device: DeviceId, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie) {
         self.events.push(Event::Async { device, event, subject, cookie });
@@ -53,22 +53,22 @@ impl<M: Memory> Hca<M> {
     /// Whether events wait.
     #[inline]
     pub fn has_events(&self) -> bool {
-        !self.world.events.is_empty()
+        !self.context.events.is_empty()
     }
 
     /// Returns the next event. Events about objects that were destroyed meanwhile are skipped: their owner has
     /// forgotten the cookie.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        if self.world.events.is_empty() { None } else { self.next_event() }
+        if self.context.events.is_empty() { None } else { self.next_event() }
     }
 
     #[cold]
     fn next_event(&mut self) -> Option<Event> {
         loop {
-            let event = self.world.events.pop()?;
+            let event = self.context.events.pop()?;
             let alive = match event {
-                Event::Completion { cq, .. } => match self.world.cqs.get_mut(cq) {
+                Event::Completion { cq, .. } => match self.context.cqs.get_mut(cq) {
                     Ok(cq) => {
                         cq.event_waiting = false;
                         true
@@ -76,9 +76,9 @@ impl<M: Memory> Hca<M> {
                     Err(_) => false,
                 },
                 Event::Async { subject, .. } => match subject {
-                    AsyncSubject::Cq(id) => self.world.cqs.get(id).is_ok(),
+                    AsyncSubject::Cq(id) => self.context.cqs.get(id).is_ok(),
                     AsyncSubject::Qp(id) => self.qps.get(id).is_ok(),
-                    AsyncSubject::Srq(id) => self.world.srqs.get(id).is_ok(),
+                    AsyncSubject::Srq(id) => self.context.srqs.get(id).is_ok(),
                     AsyncSubject::Port(_) | AsyncSubject::Device => true,
                 },
             };

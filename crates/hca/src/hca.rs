@@ -7,20 +7,20 @@ use weft_transport::{Memory, TxBatch};
 use weft_verbs::{Instant, QP_MAX, QpId, QpType};
 
 use crate::HcaConfig;
-use crate::crowds::Crowds;
-use crate::datagrams::{Diversion, FabricSource};
+use crate::context::HcaContext;
+use crate::datagrams::{FabricSource, LocalDatagrams};
 use crate::lanes::OwedAcks;
 use crate::mcast::Groups;
+use crate::peer_quotas::PeerQuotas;
 use crate::qp::QpEntry;
 use crate::schedule::Schedule;
 use crate::table::Table;
 use crate::timers::Timers;
 use crate::violation::KeyViolation;
-use crate::world::World;
 
 /// One process's slice of all its adapters.
 pub struct Hca<M> {
-    pub(crate) world: World<M>,
+    pub(crate) context: HcaContext<M>,
     pub(crate) qps: Table<QpId, QpEntry>,
     /// Maps a number's index within the slot to the queue pair.
     pub(crate) by_qpn: FxHashMap<u32, QpId>,
@@ -29,7 +29,7 @@ pub struct Hca<M> {
     pub(crate) groups: Groups,
     pub(crate) schedule: Schedule,
     pub(crate) timers: Timers,
-    pub(crate) crowds: Crowds,
+    pub(crate) peer_quotas: PeerQuotas,
     /// Buffer for the queue pairs whose deadline has expired.
     due: Vec<QpId>,
     pub(crate) slot: u32,
@@ -44,7 +44,7 @@ pub struct Hca<M> {
     /// Number of queue pairs that may get packets.
     pub(crate) wire_qps: usize,
     pub(crate) owed_acks: OwedAcks,
-    pub(crate) diversion: Diversion,
+    pub(crate) diversion: LocalDatagrams,
     pub(crate) key_violations: Vec<KeyViolation>,
     /// Fabric ports send packets, which cross the fabric hop by hop.
     pub(crate) fabric_packets: bool,
@@ -54,14 +54,14 @@ impl<M: Memory> Hca<M> {
     /// Makes an adapter without devices over `memory`.
     pub fn new(config: HcaConfig, memory: M) -> Self {
         Hca {
-            world: World::new(config.seed, memory),
+            context: HcaContext::new(config.seed, memory),
             qps: Table::new(QP_MAX, "queue pair"),
             by_qpn: FxHashMap::default(),
             recent_qp: None,
             groups: Groups::default(),
             schedule: Schedule::default(),
             timers: Timers::default(),
-            crowds: Crowds::default(),
+            peer_quotas: PeerQuotas::default(),
             due: Vec::new(),
             slot: config.slot,
             privileged: config.privileged,
@@ -70,7 +70,7 @@ impl<M: Memory> Hca<M> {
             lanes: false,
             wire_qps: 0,
             owed_acks: OwedAcks::default(),
-            diversion: Diversion::default(),
+            diversion: LocalDatagrams::default(),
             key_violations: Vec::new(),
             fabric_packets: false,
             ack_delay: false,
@@ -79,7 +79,7 @@ impl<M: Memory> Hca<M> {
 
     /// Returns the memory that was given to [`Hca::new`].
     pub fn memory(&mut self) -> &mut M {
-        &mut self.world.memory
+        &mut self.context.memory
     }
 
     /// Sends packets of devices on an InfiniBand fabric to the link from now on, which takes them over the fabric hop
@@ -96,8 +96,8 @@ impl<M: Memory> Hca<M> {
             let Ok(entry) = self.qps.get_mut(id) else { continue };
             entry.armed = None;
             if entry.qp.poll_timeout().is_some_and(|deadline| deadline <= now) {
-                self.world.act(entry.device, now);
-                entry.qp.handle_timeout(now, &mut self.world);
+                self.context.act(entry.device, now);
+                entry.qp.handle_timeout(now, &mut self.context);
             }
             self.settle(id, now);
         }
@@ -164,13 +164,13 @@ impl<M: Memory> Hca<M> {
             let Ok(entry) = self.qps.get_mut(id) else { continue };
             entry.queued = false;
             let before = tx.packets.len();
-            self.world.act(entry.device, now);
-            if entry.qp.poll_transmit(now, tx, &mut self.world) {
+            self.context.act(entry.device, now);
+            if entry.qp.poll_transmit(now, tx, &mut self.context) {
                 self.schedule.add(id, &mut entry.queued);
             }
             let waits = entry.qp.waits_for_place();
             let mut fabric = false;
-            if let Some(device) = self.world.devices.get_mut(&entry.device) {
+            if let Some(device) = self.context.devices.get_mut(&entry.device) {
                 device.counters.on_sent(&tx.packets[before..]);
                 fabric = device.on_fabric();
             }
@@ -214,7 +214,7 @@ impl<M: Memory> Hca<M> {
             if let Some(deadline) = entry.qp.poll_timeout() {
                 self.timers.wake_by(id, deadline, &mut entry.armed);
             }
-            if self.crowds.are_awaited()
+            if self.peer_quotas.are_awaited()
                 && let Some(peer) = &entry.peer
             {
                 let peer = peer.dgid;
@@ -227,14 +227,14 @@ impl<M: Memory> Hca<M> {
     /// Fails the queue pairs whose completion queue overflowed.
     #[inline]
     pub(crate) fn settle_cqs(&mut self) {
-        if !self.world.failed_cqs.is_empty() {
+        if !self.context.failed_cqs.is_empty() {
             self.fail_with_cqs();
         }
     }
 
     #[cold]
     fn fail_with_cqs(&mut self) {
-        while let Some(cq) = self.world.failed_cqs.pop() {
+        while let Some(cq) = self.context.failed_cqs.pop() {
             let on_it: Vec<QpId> = self
                 .qps
                 .iter()
@@ -249,10 +249,10 @@ impl<M: Memory> Hca<M> {
 
     /// Moves a queue pair to the error state.
     pub(crate) fn fail_qp(&mut self, id: QpId) {
-        let now = self.world.now;
+        let now = self.context.now;
         let Ok(entry) = self.qps.get_mut(id) else { return };
-        self.world.act(entry.device, now);
-        entry.qp.to_error(now, &mut self.world);
+        self.context.act(entry.device, now);
+        entry.qp.to_error(now, &mut self.context);
         if entry.qp.wants_transmit(now) {
             self.schedule.add(id, &mut entry.queued);
         }

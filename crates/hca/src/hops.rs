@@ -14,7 +14,7 @@ impl<M: Memory> Hca<M> {
     /// Gives the packets from `before` on their port's LID and the P_Key of their queue pair. Packets that the port
     /// cannot send are taken out of the batch.
     pub(crate) fn address_on_fabric(&mut self, tx: &mut TxBatch, before: usize, source: FabricSource) {
-        let device = self.world.devices.get(&source.device);
+        let device = self.context.devices.get(&source.device);
         let port = device
             .and_then(|device| Some((device.fabric_port(source.port)?, device.pkey(source.port, source.pkey_index))));
         let Some((port, pkey)) = port.filter(|(port, pkey)| port.lid != 0 && *pkey != 0) else {

@@ -42,7 +42,7 @@ impl<M: Memory> Hca<M> {
         self.flush_lanes(now);
         let mut frames = 0;
         while frames < FRAMES_MAX
-            && let Some(peer) = self.world.memory.arrival()
+            && let Some(peer) = self.context.memory.arrival()
         {
             frames += self.handle_lane(now, peer, FRAMES_MAX - frames);
         }
@@ -57,7 +57,7 @@ impl<M: Memory> Hca<M> {
             return 0;
         }
         self.flush_lanes(now);
-        match self.world.memory.arrival() {
+        match self.context.memory.arrival() {
             Some(peer) => self.handle_lane(now, peer, FRAMES_MAX),
             None => 0,
         }
@@ -67,11 +67,11 @@ impl<M: Memory> Hca<M> {
     fn handle_lane(&mut self, now: Instant, peer: PeerId, most: usize) -> usize {
         let mut frames = 0;
         while frames < most
-            && let Some(frame) = self.world.memory.next_frame(peer)
+            && let Some(frame) = self.context.memory.next_frame(peer)
         {
             frames += 1;
             self.handle_frame(now, peer, &frame);
-            self.world.memory.end_frame();
+            self.context.memory.end_frame();
         }
         frames
     }
@@ -96,8 +96,8 @@ impl<M: Memory> Hca<M> {
         if entry.qp.peer() != Some(peer) {
             return;
         }
-        self.world.act(entry.device, now);
-        entry.qp.handle_frame(now, frame, &mut self.world);
+        self.context.act(entry.device, now);
+        entry.qp.handle_frame(now, frame, &mut self.context);
         if entry.qp.owes_ack() && !std::mem::replace(&mut entry.owes_ack, true) {
             self.owed_acks.of.push(id);
             self.owed_acks.until.get_or_insert(now + ACK_DELAY);
@@ -132,8 +132,8 @@ impl<M: Memory> Hca<M> {
             if !entry.owes_ack {
                 continue;
             }
-            self.world.act(entry.device, now);
-            entry.owes_ack = entry.qp.flush_ack(now, &mut self.world);
+            self.context.act(entry.device, now);
+            entry.owes_ack = entry.qp.flush_ack(now, &mut self.context);
             if entry.owes_ack {
                 self.owed_acks.of[kept] = id;
                 kept += 1;
@@ -152,8 +152,8 @@ impl<M: Memory> Hca<M> {
             self.owed_acks.of.iter().copied().filter(|id| only.is_none_or(|only| only == *id)).collect();
         for id in owing {
             if let Ok(entry) = self.qps.get_mut(id) {
-                self.world.act(entry.device, now);
-                entry.qp.flush_ack(now, &mut self.world);
+                self.context.act(entry.device, now);
+                entry.qp.flush_ack(now, &mut self.context);
             }
         }
     }

@@ -2,7 +2,7 @@
 //! pairs), the dispatch of packets to queue pairs, timers, and the order of sending. [`Hca`] is driven from outside
 //! under one lock: it has no thread, no clock and no socket, and it names memory by address without touching it.
 //!
-//! Receiving: `demux` finds the queue pair, checks partition and sender, and hands the packet over; `world` provides
+//! Receiving: `demux` finds the queue pair, checks partition and sender, and hands the packet over; `context` provides
 //! the adapter's services to the queue pair (keys, completion queues, shared receive queues). Sending: `schedule` lets
 //! the queue pairs that want to send take turns at the batch.
 #![forbid(unsafe_code)]
@@ -11,9 +11,9 @@ mod acks;
 mod address;
 mod board;
 mod config;
+mod context;
 mod counters;
 mod cq;
-mod crowds;
 mod datagrams;
 mod demux;
 mod device;
@@ -27,6 +27,7 @@ mod modify;
 mod mr;
 mod mw;
 mod pd;
+mod peer_quotas;
 mod qp;
 mod rng;
 mod schedule;
@@ -35,7 +36,6 @@ mod table;
 mod timers;
 mod usage;
 mod violation;
-mod world;
 mod xrcd;
 
 pub use address::AhRequest;

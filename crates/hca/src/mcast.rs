@@ -40,7 +40,7 @@ impl<M: Memory> Hca<M> {
         if entry.qp.qp_type() != QpType::Ud || !group.is_multicast() {
             return Err(VerbsError::Invalid("multicast attaches UD queue pairs to multicast GIDs"));
         }
-        let on_fabric = self.world.present(entry.device)?.on_fabric();
+        let on_fabric = self.context.present(entry.device)?.on_fabric();
         if on_fabric && !MULTICAST_LIDS.contains(&mlid) {
             return Err(VerbsError::Invalid(
                 "the group's LID is none of a group: join it through the subnet administration",

@@ -77,7 +77,7 @@ impl<M: Memory> Hca<M> {
     /// for a queue pair that is not on a fabric, or sends packets there.
     pub fn fabric_way(&self, id: QpId, attr: &QpAttr, mask: Mask) -> Option<FabricWay> {
         let entry = self.qps.get(id).ok().filter(|_| !self.fabric_packets)?;
-        let device = self.world.devices.get(&entry.device)?;
+        let device = self.context.devices.get(&entry.device)?;
         let av = attr.av.filter(|_| mask.contains(Mask::AV))?;
         let now = entry.qp.query();
         let port = port_of(&now, attr, mask);
@@ -120,7 +120,7 @@ impl<M: Memory> Hca<M> {
         let mask = qp_state::heeded(entry.qp.qp_type(), mask);
         qp_state::check(entry.qp.qp_type(), from, to, mask)?;
 
-        let device = self.world.devices.get(&entry.device);
+        let device = self.context.devices.get(&entry.device);
         let device = device.ok_or(VerbsError::NoDevice("the device has gone"))?;
         // Queue pairs of a removed device can still be torn down.
         if device.gone && !matches!(to, QpState::Reset | QpState::Err) {
@@ -144,7 +144,7 @@ impl<M: Memory> Hca<M> {
         if to == QpState::Reset {
             entry.peer = None;
         }
-        self.world.act(entry.device, now);
+        self.context.act(entry.device, now);
         if on_fabric {
             entry.qp.count_passed();
         }
@@ -152,12 +152,12 @@ impl<M: Memory> Hca<M> {
             entry.qp.set_peer(peer);
             self.lanes |= entry.qp.peer().is_some();
         }
-        entry.qp.modify(now, &attr, mask | Mask::STATE, &mut self.world);
+        entry.qp.modify(now, &attr, mask | Mask::STATE, &mut self.context);
         if to == QpState::Rts
             && from == QpState::Rtr
             && let Some(peer) = entry.peer
         {
-            entry.qp.join(self.crowds.of(name_of(&peer)));
+            entry.qp.join(self.peer_quotas.of(name_of(&peer)));
         }
         let on_wire = entry.qp.peer().is_none() && !matches!(to, QpState::Reset | QpState::Init);
         let was = std::mem::replace(&mut entry.on_wire, on_wire);
@@ -165,7 +165,7 @@ impl<M: Memory> Hca<M> {
         if to == QpState::Reset && from != QpState::Reset {
             let (qpn, cqs) = (entry.qp.qpn(), [entry.init.send_cq, entry.init.recv_cq]);
             for cq in cqs.into_iter().flatten() {
-                self.world.forget_completions(cq, qpn);
+                self.context.forget_completions(cq, qpn);
             }
             // Restores the acknowledgement delay that `release_acks` took back when the queue pair left its peer.
             entry.qp.allow_ack_delay(self.ack_delay);

@@ -101,17 +101,17 @@ impl<M: Memory> Hca<M> {
     /// Registers `len` bytes at host address `addr`; keys name them by addresses from `iova` on. The caller must check
     /// that the memory is mapped: nothing here touches it.
     pub fn reg_mr(&mut self, pd: PdId, addr: u64, len: u64, iova: u64, access: Access) -> Result<MrKeys, VerbsError> {
-        let device = self.world.pds.get(pd)?.device;
-        self.world.present(device)?;
+        let device = self.context.pds.get(pd)?.device;
+        self.context.present(device)?;
         check_access(access)?;
         let base = check_range(addr, len, iova, access)?;
-        self.world.keys.any_on_demand |= access.contains(Access::ON_DEMAND);
+        self.context.keys.any_on_demand |= access.contains(Access::ON_DEMAND);
         self.insert_mr(Mr { pd, key: 0, addr, len, base, access, null: false, windows: 0 })
     }
 
     /// Registers a region that reads as zeros and discards writes, at any address. Local use only.
     pub fn alloc_null_mr(&mut self, pd: PdId) -> Result<MrKeys, VerbsError> {
-        self.world.pds.get(pd)?;
+        self.context.pds.get(pd)?;
         let Range { start, end } = self.null_memory.clone();
         if start >= end {
             return Err(VerbsError::NotSupported("no memory stands behind a null region"));
@@ -122,19 +122,19 @@ impl<M: Memory> Hca<M> {
 
     fn insert_mr(&mut self, mr: Mr) -> Result<MrKeys, VerbsError> {
         let pd = mr.pd;
-        let (id, key) = self.world.keys.insert_mr(&mut self.world.rng, |key| Mr { key, ..mr })?;
+        let (id, key) = self.context.keys.insert_mr(&mut self.context.rng, |key| Mr { key, ..mr })?;
         self.hold_pd(pd)?;
-        self.world.publish_mr(id);
+        self.context.publish_mr(id);
         Ok(MrKeys { id, lkey: key, rkey: key })
     }
 
     /// Deregisters a region; busy while windows are bound to it.
     pub fn dereg_mr(&mut self, id: MrId) -> Result<(), VerbsError> {
-        if self.world.keys.mrs.get(id)?.windows > 0 {
+        if self.context.keys.mrs.get(id)?.windows > 0 {
             return Err(VerbsError::Busy("memory windows are bound to the region"));
         }
-        self.world.revoke_mr(id);
-        let mr = self.world.keys.remove_mr(id)?;
+        self.context.revoke_mr(id);
+        let mr = self.context.keys.remove_mr(id)?;
         self.release_pd(mr.pd);
         Ok(())
     }
@@ -148,7 +148,7 @@ impl<M: Memory> Hca<M> {
         range: Option<(u64, u64, u64)>,
         access: Option<Access>,
     ) -> Result<MrKeys, VerbsError> {
-        let old = self.world.keys.mrs.get(id)?.clone();
+        let old = self.context.keys.mrs.get(id)?.clone();
         if old.null {
             return Err(VerbsError::Invalid("the null region cannot be changed"));
         }
@@ -157,14 +157,14 @@ impl<M: Memory> Hca<M> {
         }
         let mut new = old.clone();
         if let Some(pd) = pd {
-            if self.world.pds.get(pd)?.device != self.world.pds.get(old.pd)?.device {
+            if self.context.pds.get(pd)?.device != self.context.pds.get(old.pd)?.device {
                 return Err(VerbsError::Invalid("the protection domain is another device's"));
             }
             new.pd = pd;
         }
         if let Some(access) = access {
             check_access(access)?;
-            self.world.keys.any_on_demand |= access.contains(Access::ON_DEMAND);
+            self.context.keys.any_on_demand |= access.contains(Access::ON_DEMAND);
             new.access = access;
         }
         if let Some((addr, len, iova)) = range {
@@ -173,9 +173,9 @@ impl<M: Memory> Hca<M> {
             new.key = next_tag(old.key);
         }
         let (key, new_pd) = (new.key, new.pd);
-        self.world.revoke_mr(id);
-        *self.world.keys.mrs.get_mut(id)? = new;
-        self.world.publish_mr(id);
+        self.context.revoke_mr(id);
+        *self.context.keys.mrs.get_mut(id)? = new;
+        self.context.publish_mr(id);
         self.hold_pd(new_pd)?;
         self.release_pd(old.pd);
         Ok(MrKeys { id, lkey: key, rkey: key })
@@ -183,7 +183,7 @@ impl<M: Memory> Hca<M> {
 
     /// Returns the host address and the length of a region in bytes.
     pub fn mr_range(&self, id: MrId) -> Result<(u64, u64), VerbsError> {
-        let mr = self.world.keys.mrs.get(id)?;
+        let mr = self.context.keys.mrs.get(id)?;
         Ok((mr.addr, mr.len))
     }
 }

@@ -213,33 +213,33 @@ impl Keys {
 impl<M: Memory> Hca<M> {
     /// Allocates an unbound memory window.
     pub fn alloc_mw(&mut self, pd: PdId, type2: bool) -> Result<MwKeys, VerbsError> {
-        let device = self.world.pds.get(pd)?.device;
-        self.world.present(device)?;
+        let device = self.context.pds.get(pd)?.device;
+        self.context.present(device)?;
         let make = |rkey| Mw { pd, rkey, type2, promised: rkey, binding: None };
-        let (id, rkey) = self.world.keys.insert_mw(&mut self.world.rng, make)?;
+        let (id, rkey) = self.context.keys.insert_mw(&mut self.context.rng, make)?;
         self.hold_pd(pd)?;
         Ok(MwKeys { id, rkey })
     }
 
     /// Deallocates a window, bound or not.
     pub fn dealloc_mw(&mut self, id: MwId) -> Result<(), VerbsError> {
-        self.world.keys.mws.get(id)?;
-        self.world.revoke_mw(id);
-        self.world.keys.unbind(id);
-        let mw = self.world.keys.remove_mw(id)?;
+        self.context.keys.mws.get(id)?;
+        self.context.revoke_mw(id);
+        self.context.keys.unbind(id);
+        let mw = self.context.keys.remove_mw(id)?;
         self.release_pd(mw.pd);
         Ok(())
     }
 
     /// Returns the window's current R_Key.
     pub fn mw_rkey(&self, id: MwId) -> Result<u32, VerbsError> {
-        Ok(self.world.keys.mws.get(id)?.rkey)
+        Ok(self.context.keys.mws.get(id)?.rkey)
     }
 
     /// Returns the R_Key that the next bind of a type 1 window shall set: a new one on each call, so that several binds
     /// can be posted before the first is carried out.
     pub fn next_type1_rkey(&mut self, id: MwId) -> Result<u32, VerbsError> {
-        let mw = self.world.keys.mws.get_mut(id)?;
+        let mw = self.context.keys.mws.get_mut(id)?;
         if mw.type2 {
             return Err(VerbsError::Invalid("a type 2 window takes its key from the bind"));
         }

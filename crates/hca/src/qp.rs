@@ -133,7 +133,7 @@ fn grant(init: &QpInit) -> Result<QpCap, VerbsError> {
 impl<M: Memory> Hca<M> {
     /// Creates a queue pair in RESET. Returns its handle, its number, and the granted sizes.
     pub fn create_qp(&mut self, device: DeviceId, init: &QpInit) -> Result<(QpId, Qpn, QpCap), VerbsError> {
-        self.world.present(device)?;
+        self.context.present(device)?;
         let mut init = *init;
         init.cap = grant(&init)?;
         match init.qp_type {
@@ -148,7 +148,7 @@ impl<M: Memory> Hca<M> {
         self.datagrams |= init.qp_type == QpType::Ud;
         let index = self.draw_index()?;
         let qpn = self.slot << QPN_INDEX_BITS | index;
-        let mtu = self.world.present(device)?.mtu(1);
+        let mtu = self.context.present(device)?.mtu(1);
         let id = self.qps.insert_with(|id| QpEntry {
             qp: {
                 let mut qp = Qp::new(id, qpn, &init, device);
@@ -177,20 +177,20 @@ impl<M: Memory> Hca<M> {
     fn check_parts(&self, device: DeviceId, init: &QpInit) -> Result<(), VerbsError> {
         const FOREIGN: VerbsError = VerbsError::Invalid("the queue pair's parts are of different devices");
         if let Some(pd) = init.pd {
-            (self.world.pds.get(pd)?.device == device).then_some(()).ok_or(FOREIGN)?;
+            (self.context.pds.get(pd)?.device == device).then_some(()).ok_or(FOREIGN)?;
         }
         if let Some(xrcd) = init.xrcd {
-            (self.world.xrcds.get(xrcd)?.device == device).then_some(()).ok_or(FOREIGN)?;
+            (self.context.xrcds.get(xrcd)?.device == device).then_some(()).ok_or(FOREIGN)?;
         }
         for cq in [init.send_cq, init.recv_cq].into_iter().flatten() {
-            let cq = self.world.cqs.get(cq)?;
+            let cq = self.context.cqs.get(cq)?;
             (cq.device == device).then_some(()).ok_or(FOREIGN)?;
             if cq.failed {
                 return Err(VerbsError::Invalid("the completion queue has overflowed"));
             }
         }
         if let Some(srq) = init.srq {
-            let srq = self.world.srqs.get(srq)?;
+            let srq = self.context.srqs.get(srq)?;
             (srq.device == device).then_some(()).ok_or(FOREIGN)?;
             if srq.xrc.is_some() {
                 return Err(VerbsError::Invalid("an XRC shared receive queue belongs to XRC targets"));
@@ -201,7 +201,7 @@ impl<M: Memory> Hca<M> {
 
     /// Draws a random unused number within the slot; if chance finds none, takes the next free one.
     fn draw_index(&mut self) -> Result<u32, VerbsError> {
-        let start = self.world.rng.next_u32() & (QP_MAX - 1);
+        let start = self.context.rng.next_u32() & (QP_MAX - 1);
         (0..QP_MAX)
             .map(|step| (start + step) & (QP_MAX - 1))
             .find(|index| {
@@ -214,18 +214,18 @@ impl<M: Memory> Hca<M> {
     /// Adds `by` to the use counts of a queue pair's parts.
     fn count_uses(&mut self, init: &QpInit, by: i32) {
         let add = |uses: &mut u32| *uses = uses.saturating_add_signed(by);
-        let world = &mut self.world;
-        if let Some(Ok(pd)) = init.pd.map(|id| world.pds.get_mut(id)) {
+        let context = &mut self.context;
+        if let Some(Ok(pd)) = init.pd.map(|id| context.pds.get_mut(id)) {
             add(&mut pd.uses);
         }
-        if let Some(Ok(xrcd)) = init.xrcd.map(|id| world.xrcds.get_mut(id)) {
+        if let Some(Ok(xrcd)) = init.xrcd.map(|id| context.xrcds.get_mut(id)) {
             add(&mut xrcd.uses);
         }
-        if let Some(Ok(srq)) = init.srq.map(|id| world.srqs.get_mut(id)) {
+        if let Some(Ok(srq)) = init.srq.map(|id| context.srqs.get_mut(id)) {
             add(&mut srq.uses);
         }
         for id in [init.send_cq, init.recv_cq].into_iter().flatten() {
-            if let Ok(cq) = world.cqs.get_mut(id) {
+            if let Ok(cq) = context.cqs.get_mut(id) {
                 add(&mut cq.uses);
             }
         }
@@ -233,7 +233,7 @@ impl<M: Memory> Hca<M> {
 
     /// Opens an XRC target queue pair of the domain by its number; it then exists until destroyed as often as opened.
     pub fn open_qp(&mut self, xrcd: XrcdId, qpn: Qpn) -> Result<QpId, VerbsError> {
-        self.world.xrcds.get(xrcd)?;
+        self.context.xrcds.get(xrcd)?;
         let id = self.qp_by_number(qpn).ok_or(VerbsError::Invalid("no queue pair has this number"))?;
         let entry = self.qps.get_mut(id)?;
         if entry.init.qp_type != QpType::XrcRecv || entry.init.xrcd != Some(xrcd) {
@@ -260,26 +260,26 @@ impl<M: Memory> Hca<M> {
             return Err(VerbsError::Busy("the queue pair is attached to multicast groups"));
         }
         let mut entry = self.qps.remove(id)?;
-        entry.qp.retire(&mut self.world);
+        entry.qp.retire(&mut self.context);
         self.wire_qps -= usize::from(entry.on_wire);
         self.timers.remove(id, &mut entry.armed);
         let qpn = entry.qp.qpn();
         self.by_qpn.remove(&(qpn & (QP_MAX - 1)));
-        for key in self.world.keys.unbind_all_of(qpn) {
-            self.world.memory.revoke_key(key);
+        for key in self.context.keys.unbind_all_of(qpn) {
+            self.context.memory.revoke_key(key);
         }
-        if let Some(device) = self.world.devices.get_mut(&entry.device) {
+        if let Some(device) = self.context.devices.get_mut(&entry.device) {
             device.counters.qps.add(&entry.qp.stats());
         }
         // XRC targets have no queues: their completions belong to the shared receive queue's completion queue, which
         // has other readers, too.
         for cq in [entry.init.send_cq, entry.init.recv_cq].into_iter().flatten() {
-            self.world.forget_completions(cq, qpn);
+            self.context.forget_completions(cq, qpn);
         }
         self.count_uses(&entry.init, -1);
         drop(entry);
         self.leave_line(id);
-        self.admit_all(self.world.now);
+        self.admit_all(self.context.now);
         Ok(())
     }
 
@@ -299,8 +299,8 @@ impl<M: Memory> Hca<M> {
     /// Posts work to a send queue.
     pub fn post_send(&mut self, now: Instant, id: QpId, wr: &SendWr<'_>) -> Result<(), VerbsError> {
         let entry = self.qps.get_mut(id)?;
-        self.world.act(entry.device, now);
-        let posted = entry.qp.post_send(now, wr, &mut self.world);
+        self.context.act(entry.device, now);
+        let posted = entry.qp.post_send(now, wr, &mut self.context);
         entry.posted.0 += u64::from(posted.is_ok());
         self.settle(id, now);
         posted
@@ -314,10 +314,10 @@ impl<M: Memory> Hca<M> {
 
     /// Posts a receive.
     pub fn post_recv(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
-        let now = self.world.now;
+        let now = self.context.now;
         let entry = self.qps.get_mut(id)?;
-        self.world.act(entry.device, now);
-        let posted = entry.qp.post_recv(wr, &mut self.world);
+        self.context.act(entry.device, now);
+        let posted = entry.qp.post_recv(wr, &mut self.context);
         entry.posted.1 += u64::from(posted.is_ok());
         // A receive does not change the queue pair's sends; but in ERR it completes at once.
         self.settle_cqs();
@@ -365,7 +365,7 @@ impl<M: Memory> Hca<M> {
                 peer: entry.peer,
                 rq_psn: attr.rq_psn,
                 sq_psn: attr.sq_psn,
-                path: path_name(entry.qp.peer().map(|peer| self.world.memory.reach(peer))),
+                path: path_name(entry.qp.peer().map(|peer| self.context.memory.reach(peer))),
                 posted_sends: entry.posted.0,
                 posted_recvs: entry.posted.1,
                 stats: entry.qp.stats(),

@@ -11,7 +11,7 @@ use weft_verbs::{
 
 use crate::rng::Rng;
 use crate::table::Table;
-use crate::{Hca, world::World};
+use crate::{Hca, context::HcaContext};
 
 /// A shared receive queue.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Srqs {
     }
 }
 
-impl<M> World<M> {
+impl<M> HcaContext<M> {
     /// Takes the oldest receive. If fewer than the limit remain, raises the event and disarms the limit.
     pub(crate) fn take_srq_recv(&mut self, id: SrqId) -> Option<RecvWqe> {
         let srq = self.srqs.get_mut(id).ok()?;
@@ -96,7 +96,7 @@ impl<M> World<M> {
 impl<M: Memory> Hca<M> {
     /// Creates a shared receive queue; `query_srq` returns the granted sizes.
     pub fn create_srq(&mut self, device: DeviceId, init: &SrqInit) -> Result<SrqId, VerbsError> {
-        self.world.present(device)?;
+        self.context.present(device)?;
         let attr = init.attr;
         if attr.max_wr == 0 || attr.max_wr > SRQ_WR_MAX {
             return Err(VerbsError::Invalid("a shared receive queue has 1 to 32768 entries"));
@@ -104,16 +104,16 @@ impl<M: Memory> Hca<M> {
         if attr.max_sge > SGE_MAX {
             return Err(VerbsError::Invalid("a receive has at most 30 scatter elements"));
         }
-        if self.world.pds.get(init.pd)?.device != device {
+        if self.context.pds.get(init.pd)?.device != device {
             return Err(VerbsError::Invalid("the protection domain is another device's"));
         }
         if let Some((xrcd, cq)) = init.xrc
-            && (self.world.xrcds.get(xrcd)?.device != device || self.world.cqs.get(cq)?.device != device)
+            && (self.context.xrcds.get(xrcd)?.device != device || self.context.cqs.get(cq)?.device != device)
         {
             return Err(VerbsError::Invalid("the XRC domain or completion queue is another device's"));
         }
-        let number = self.world.srqs.draw(&mut self.world.rng);
-        let id = self.world.srqs.table.insert(Srq {
+        let number = self.context.srqs.draw(&mut self.context.rng);
+        let id = self.context.srqs.table.insert(Srq {
             device,
             pd: init.pd,
             xrc: init.xrc,
@@ -124,18 +124,18 @@ impl<M: Memory> Hca<M> {
             queue: VecDeque::new(),
             uses: 0,
         })?;
-        self.world.srqs.by_number.insert(number, id);
+        self.context.srqs.by_number.insert(number, id);
         self.hold_pd(init.pd)?;
         if let Some((xrcd, cq)) = init.xrc {
-            self.world.xrcds.get_mut(xrcd)?.uses += 1;
-            self.world.cqs.get_mut(cq)?.uses += 1;
+            self.context.xrcds.get_mut(xrcd)?.uses += 1;
+            self.context.cqs.get_mut(cq)?.uses += 1;
         }
         Ok(id)
     }
 
     /// Changes the size (`set_max`), arms the limit event (`set_limit`), or both; on an error nothing has changed.
     pub fn modify_srq(&mut self, id: SrqId, attr: &SrqAttr, set_max: bool, set_limit: bool) -> Result<(), VerbsError> {
-        let srq = self.world.srqs.get_mut(id)?;
+        let srq = self.context.srqs.get_mut(id)?;
         let max_wr = if set_max { attr.max_wr } else { srq.attr.max_wr };
         if max_wr == 0 || max_wr > SRQ_WR_MAX {
             return Err(VerbsError::Invalid("a shared receive queue has 1 to 32768 entries"));
@@ -154,27 +154,27 @@ impl<M: Memory> Hca<M> {
 
     /// Returns the sizes, and the limit: 0 if its event has been raised.
     pub fn query_srq(&self, id: SrqId) -> Result<SrqAttr, VerbsError> {
-        Ok(self.world.srqs.get(id)?.attr)
+        Ok(self.context.srqs.get(id)?.attr)
     }
 
     /// Returns the number by which XRC peers name it.
     pub fn srq_number(&self, id: SrqId) -> Result<u32, VerbsError> {
-        Ok(self.world.srqs.get(id)?.number)
+        Ok(self.context.srqs.get(id)?.number)
     }
 
     /// Destroys a shared receive queue; busy while queue pairs receive from it.
     pub fn destroy_srq(&mut self, id: SrqId) -> Result<(), VerbsError> {
-        if self.world.srqs.get(id)?.uses > 0 {
+        if self.context.srqs.get(id)?.uses > 0 {
             return Err(VerbsError::Busy("queue pairs use the shared receive queue"));
         }
-        let srq = self.world.srqs.table.remove(id)?;
-        self.world.srqs.by_number.remove(&srq.number);
+        let srq = self.context.srqs.table.remove(id)?;
+        self.context.srqs.by_number.remove(&srq.number);
         self.release_pd(srq.pd);
         if let Some((xrcd, cq)) = srq.xrc {
-            if let Ok(xrcd) = self.world.xrcds.get_mut(xrcd) {
+            if let Ok(xrcd) = self.context.xrcds.get_mut(xrcd) {
                 xrcd.uses = xrcd.uses.saturating_sub(1);
             }
-            if let Ok(cq) = self.world.cqs.get_mut(cq) {
+            if let Ok(cq) = self.context.cqs.get_mut(cq) {
                 cq.uses = cq.uses.saturating_sub(1);
             }
         }
@@ -183,7 +183,7 @@ impl<M: Memory> Hca<M> {
 
     /// Posts a receive.
     pub fn post_srq_recv(&mut self, id: SrqId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
-        let srq = self.world.srqs.get_mut(id)?;
+        let srq = self.context.srqs.get_mut(id)?;
         if wr.sges.len() as u64 > u64::from(srq.attr.max_sge) {
             return Err(VerbsError::Invalid("more scatter elements than the queue was made for"));
         }

@@ -20,23 +20,23 @@ impl<M: Memory> Hca<M> {
     /// Counts the current objects on all devices.
     pub fn usage(&self) -> HcaUsage {
         HcaUsage {
-            pd: self.world.pds.len() as u32,
-            cq: self.world.cqs.len() as u32,
+            pd: self.context.pds.len() as u32,
+            cq: self.context.cqs.len() as u32,
             qp: self.qps.len() as u32,
-            mr: self.world.keys.mrs.len() as u32,
-            srq: self.world.srqs.len() as u32,
+            mr: self.context.keys.mrs.len() as u32,
+            srq: self.context.srqs.len() as u32,
         }
     }
     /// Counts the current objects on one device. It visits every object.
     pub fn usage_of(&self, device: DeviceId) -> HcaUsage {
-        let world = &self.world;
-        let in_pd = |pd| world.pds.get(pd).is_ok_and(|pd| pd.device == device);
+        let context = &self.context;
+        let in_pd = |pd| context.pds.get(pd).is_ok_and(|pd| pd.device == device);
         HcaUsage {
-            pd: world.pds.iter().filter(|(_, pd)| pd.device == device).count() as u32,
-            cq: world.cqs.iter().filter(|(_, cq)| cq.device == device).count() as u32,
+            pd: context.pds.iter().filter(|(_, pd)| pd.device == device).count() as u32,
+            cq: context.cqs.iter().filter(|(_, cq)| cq.device == device).count() as u32,
             qp: self.qps.iter().filter(|(_, entry)| entry.device == device).count() as u32,
-            mr: world.keys.mrs.iter().filter(|(_, mr)| in_pd(mr.pd)).count() as u32,
-            srq: world.srqs.iter().filter(|srq| srq.device == device).count() as u32,
+            mr: context.keys.mrs.iter().filter(|(_, mr)| in_pd(mr.pd)).count() as u32,
+            srq: context.srqs.iter().filter(|srq| srq.device == device).count() as u32,
         }
     }
 }

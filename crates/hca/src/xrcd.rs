@@ -20,25 +20,25 @@ pub(crate) struct Xrcd {
 impl<M: Memory> Hca<M> {
     /// Opens an XRC domain: the one with this key on the device, or a new one.
     pub fn open_xrcd(&mut self, device: DeviceId, key: Option<u64>) -> Result<XrcdId, VerbsError> {
-        self.world.present(device)?;
+        self.context.present(device)?;
         if key.is_some() {
-            let found = self.world.xrcds.iter_mut().find(|(_, x)| x.device == device && x.key == key);
+            let found = self.context.xrcds.iter_mut().find(|(_, x)| x.device == device && x.key == key);
             if let Some((id, xrcd)) = found {
                 xrcd.opens += 1;
                 return Ok(id);
             }
         }
-        self.world.xrcds.insert(Xrcd { device, key, opens: 1, uses: 0 })
+        self.context.xrcds.insert(Xrcd { device, key, opens: 1, uses: 0 })
     }
 
     /// Whether an XRC domain with this key is open on the device (for `O_CREAT` and `O_EXCL`).
     pub fn has_xrcd(&self, device: DeviceId, key: u64) -> bool {
-        self.world.xrcds.iter().any(|(_, x)| x.device == device && x.key == Some(key))
+        self.context.xrcds.iter().any(|(_, x)| x.device == device && x.key == Some(key))
     }
 
     /// Closes an XRC domain; the last close is busy while queues are in it.
     pub fn close_xrcd(&mut self, id: XrcdId) -> Result<(), VerbsError> {
-        let xrcd = self.world.xrcds.get_mut(id)?;
+        let xrcd = self.context.xrcds.get_mut(id)?;
         if xrcd.opens > 1 {
             xrcd.opens -= 1;
             return Ok(());
@@ -46,6 +46,6 @@ impl<M: Memory> Hca<M> {
         if xrcd.uses > 0 {
             return Err(VerbsError::Busy("the XRC domain still has queues in it"));
         }
-        self.world.xrcds.remove(id).map(drop)
+        self.context.xrcds.remove(id).map(drop)
     }
 }

@@ -2,10 +2,10 @@
 //! the program registered.
 //!
 //! Registered memory belongs to the program, which may write to it while the link reads: the packet then holds some
-//! mixture, as with a hardware adapter. A packet that the transport marks as unsteady is one copy, with the ICRC of
-//! that copy. In other packets the ICRC may be wrong; the peer treats such a packet as damaged, and its retransmission
-//! is unsteady. A program that unmaps registered memory and still sends from it gets the signal that touching that
-//! memory raises: there are no pinned pages as a fallback.
+//! mixture, as with a hardware adapter. A packet that the transport marks `copy_before_send` is one copy, with the ICRC
+//! of that copy. In other packets the ICRC may be wrong; the peer treats such a packet as damaged, and its
+//! retransmission is marked `copy_before_send`. A program that unmaps registered memory and still sends from it gets
+//! the signal that touching that memory raises: there are no pinned pages as a fallback.
 
 use std::ops::Range;
 

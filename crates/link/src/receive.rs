@@ -1,11 +1,12 @@
 //! The receive path: the shared sockets of port 4791 that the daemon handed out, one for IPv4 and one for IPv6, and the
-//! inlet of a flow that earned one ([`crate::inlet`]). They are read without sleeping into a few large buffers that are
-//! reused. Reading an empty socket costs a system call, so a socket without recent arrivals is read more rarely than
-//! the one in use.
+//! flow socket of a flow that earned one ([`crate::flow_socket`]). They are read without sleeping into a few large
+//! buffers that are reused. Reading an empty socket costs a system call, so a socket without recent arrivals is read
+//! more rarely than the one in use.
 //!
-//! A flow's packets may be in two of the sockets: when the flow gets or loses its inlet, and when its sender changes
-//! its port. Read out of order they would break a UC message. So the inlet is emptied before a shared socket in which
-//! something waits; and the shared sockets are emptied before the first message of a newly aimed inlet.
+//! A flow's packets may be in two of the sockets: when the flow gets or loses its flow socket, and when its sender
+//! changes its port. Read out of order they would break a UC message. So the flow socket is emptied before a shared
+//! socket in which something waits; and the shared sockets are emptied before the first message of a newly attached
+//! flow socket.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -14,7 +15,7 @@ use weft_sys::roce_port::{self, Family, ROCE_V2_UDP_PORT};
 use weft_sys::udp::Inbox;
 
 use crate::datagram::Datagram;
-use crate::inlet::Inlet;
+use crate::flow_socket::FlowSocket;
 use crate::rx_socket::RxSocket;
 use crate::stats::LinkStats;
 
@@ -22,7 +23,7 @@ use crate::stats::LinkStats;
 const RECEIVE_BUFFERS: usize = 8;
 /// A family without recent arrivals is read once in this many receives.
 const COLD_PERIOD: u32 = 64;
-/// Both families are read once in this many, while a flow has its inlet.
+/// Both families are read once in this many, while a flow has its flow socket.
 const SHARED_PERIOD: u32 = 16;
 /// Receives after the last packet for which a socket counts as in use.
 const WARM_RECEIVES: u32 = 4096;
@@ -34,7 +35,7 @@ const EMPTYING_MAX: usize = 1 << 12;
 pub struct Receiver {
     v4: Option<RxSocket>,
     v6: Option<RxSocket>,
-    inlet: Inlet,
+    flow_socket: FlowSocket,
     tick: u32,
     inbox: Inbox,
 }
@@ -49,7 +50,7 @@ impl Receiver {
         Receiver {
             v4: v4.map(RxSocket::new),
             v6: v6.map(RxSocket::new),
-            inlet: Inlet::new(ROCE_V2_UDP_PORT),
+            flow_socket: FlowSocket::new(ROCE_V2_UDP_PORT),
             tick: 0,
             inbox: Inbox::new(RECEIVE_BUFFERS),
         }
@@ -67,8 +68,8 @@ impl Receiver {
 
     /// Whether packets may arrive outside the shared sockets.
     #[inline]
-    pub fn is_aimed(&self) -> bool {
-        self.inlet.is_aimed()
+    pub fn is_attached(&self) -> bool {
+        self.flow_socket.is_attached()
     }
 
     /// Enables traffic class and hop limit with packets from now on. A kernel that refuses leaves them at their
@@ -79,7 +80,7 @@ impl Receiver {
                 let _ = roce_port::describe_network_header(&socket.fd, family);
             }
         }
-        self.inlet.learn_network_header();
+        self.flow_socket.learn_network_header();
     }
 
     /// Receives some of the waiting messages, without sleeping; returns how many datagrams came. `thorough` reads every
@@ -90,41 +91,42 @@ impl Receiver {
         let mut count = self.receive_aimed(stats, each);
         let looks = self.looks(thorough);
         let mut readable = looks;
-        if self.inlet.precedes_shared() {
+        if self.flow_socket.precedes_shared() {
             readable = self.readable(looks);
             let any = readable.contains(&true);
-            if any || thorough && !self.inlet.is_aimed() {
+            if any || thorough && !self.flow_socket.is_attached() {
                 count += self.empty_inlet(stats, each);
             }
-            if any && !self.inlet.is_aimed() {
-                self.inlet.end_rested();
+            if any && !self.flow_socket.is_attached() {
+                self.flow_socket.end_detached();
             }
         }
-        let (mut earned, inlet) = (false, &mut self.inlet);
+        let (mut earned, flow_socket) = (false, &mut self.flow_socket);
         for (nth, socket) in [&mut self.v4, &mut self.v6].into_iter().enumerate() {
             let Some(socket) = socket.as_mut().filter(|_| looks[nth]) else { continue };
             let came = match readable[nth] {
-                true => socket.read(&mut self.inbox, None, stats, each, |flow| earned |= inlet.on_shared(flow)),
+                true => socket.read(&mut self.inbox, None, stats, each, |flow| earned |= flow_socket.on_shared(flow)),
                 false => 0,
             };
             warm(socket, came);
             count += came;
         }
         if thorough && count == 0 {
-            count += self.rest(stats, each);
+            count += self.detach(stats, each);
         } else if earned && !thorough {
-            count += self.aim(stats, each);
+            count += self.attach(stats, each);
         }
         count
     }
 
     /// Returns which shared sockets to read this time: IPv4's, IPv6's.
     fn looks(&self, thorough: bool) -> [bool; 2] {
-        let aimed = self.inlet.is_aimed();
-        let all = thorough || self.tick.is_multiple_of(COLD_PERIOD) || aimed && self.tick.is_multiple_of(SHARED_PERIOD);
+        let attached = self.flow_socket.is_attached();
+        let all =
+            thorough || self.tick.is_multiple_of(COLD_PERIOD) || attached && self.tick.is_multiple_of(SHARED_PERIOD);
         let [v4, v6] = [&self.v4, &self.v6].map(|socket| socket.as_ref().map(|s| s.warm > 0));
         let v6_alone = v6 == Some(true) && v4 != Some(true);
-        [v4.is_some_and(|warm| warm || all || !(v6_alone || aimed)), v6.is_some_and(|warm| warm || all)]
+        [v4.is_some_and(|warm| warm || all || !(v6_alone || attached)), v6.is_some_and(|warm| warm || all)]
     }
 
     /// Returns which of these shared sockets hold messages.
@@ -137,46 +139,46 @@ impl Receiver {
         }
     }
 
-    /// Reads the inlet.
+    /// Reads the flow socket.
     #[inline]
     fn receive_aimed(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
         let (mut came, mut waits) = (0, true);
-        if let Some(fd) = self.inlet.fresh() {
+        if let Some(fd) = self.flow_socket.fresh() {
             [waits] = epoll::readable([fd]);
             if waits {
                 came += self.empty_shared(stats, each);
-                self.inlet.end_fresh();
+                self.flow_socket.end_fresh();
             }
         }
-        let Some((socket, flow)) = self.inlet.aimed() else { return 0 };
+        let Some((socket, flow)) = self.flow_socket.attached() else { return 0 };
         let misrouted = stats.rx_misrouted;
         if waits {
             came += socket.read(&mut self.inbox, Some(&flow), stats, each, |_| {});
         }
         warm(socket, came);
         if stats.rx_misrouted != misrouted {
-            came += self.rest(stats, each);
-            self.inlet.give_up();
+            came += self.detach(stats, each);
+            self.flow_socket.give_up();
         } else if socket.warm == 0 {
-            came += self.rest(stats, each);
+            came += self.detach(stats, each);
         }
         came
     }
 
-    /// Gives the inlet to the flow that earned it, and reads the flow's messages so far.
+    /// Gives the flow socket to the flow that earned it, and reads the flow's messages so far.
     #[cold]
-    fn aim(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
-        // The inlet may still hold messages of an earlier flow.
+    fn attach(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
+        // The flow socket may still hold messages of an earlier flow.
         let mut count = self.empty_inlet(stats, each);
-        self.inlet.end_rested();
-        if !self.inlet.aim() {
+        self.flow_socket.end_detached();
+        if !self.flow_socket.attach() {
             return count;
         }
         count += self.empty_shared(stats, each);
         for socket in [&mut self.v4, &mut self.v6].into_iter().flatten() {
             socket.warm = 0;
         }
-        if let Some((socket, _)) = self.inlet.aimed() {
+        if let Some((socket, _)) = self.flow_socket.attached() {
             socket.warm = WARM_RECEIVES;
         }
         count
@@ -189,18 +191,19 @@ impl Receiver {
         sockets.map(|socket| empty(socket, |socket| socket.read(&mut self.inbox, None, stats, each, |_| {}))).sum()
     }
 
-    /// Reads everything in the inlet.
+    /// Reads everything in the flow socket.
     #[cold]
     fn empty_inlet(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
-        let Some((socket, flow)) = self.inlet.holds() else { return 0 };
+        let Some((socket, flow)) = self.flow_socket.holds() else { return 0 };
         empty(socket, |socket| socket.read(&mut self.inbox, Some(&flow), stats, each, |_| {}))
     }
 
-    /// Takes the inlet from its flow, and reads the messages in it so far.
+    /// Takes the flow socket from its flow, and reads the messages in it so far.
     #[cold]
-    fn rest(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
+    fn detach(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
         let inbox = &mut self.inbox;
-        self.inlet.rest(|socket, flow| empty(socket, |socket| socket.read(inbox, Some(flow), stats, each, |_| {})))
+        self.flow_socket
+            .detach(|socket, flow| empty(socket, |socket| socket.read(inbox, Some(flow), stats, each, |_| {})))
     }
 }
 
@@ -224,7 +227,7 @@ mod tests {
     use weft_sys::sockopt::set_int;
     use weft_sys::udp::Incoming;
 
-    /// Messages of one flow before the one that earns it its inlet.
+    /// Messages of one flow before the one that earns it its flow socket.
     const MESSAGES_BEFORE_INLET: u8 = 63;
 
     /// Receives; returns the source port and first byte of each datagram.
@@ -251,7 +254,7 @@ mod tests {
         let port = weft_sys::udp::bind_any(&shared, Family::V4, weft_sys::random::u64() as u32).unwrap();
         let at = SocketAddr::new(here.ip(), port);
         let mut receiver = Receiver::new(Some(shared), None);
-        receiver.inlet = Inlet::new(port);
+        receiver.flow_socket = FlowSocket::new(port);
         (receiver, at, [(); 2].map(|()| UdpSocket::bind(here).unwrap()))
     }
 
@@ -265,7 +268,7 @@ mod tests {
         let (mut receiver, at, [a, b]) = host();
         let mut stats = LinkStats::default();
         for byte in (0..90).chain(0..90) {
-            // Some wait while it is aimed.
+            // Some wait while it is attached.
             let sent = [say(&a, at, byte), say(&a, at, byte)];
             let mut came = Vec::new();
             for _ in 0..4 {
@@ -273,7 +276,7 @@ mod tests {
             }
             assert_eq!(came, sent);
         }
-        assert!(receiver.inlet.is_aimed());
+        assert!(receiver.flow_socket.is_attached());
         // Other flows are read soon.
         let (first, second) = (say(&b, at, 1), say(&a, at, 2));
         let mut came: Vec<_> = (0..2 * SHARED_PERIOD).flat_map(|_| polled(&mut receiver, &mut stats, false)).collect();
@@ -284,9 +287,9 @@ mod tests {
         // A thread is about to sleep.
         let last = say(&a, at, 3);
         assert_eq!(polled(&mut receiver, &mut stats, true), [last]);
-        assert!(receiver.inlet.is_aimed());
+        assert!(receiver.flow_socket.is_attached());
         assert!(polled(&mut receiver, &mut stats, true).is_empty());
-        assert!(!receiver.inlet.is_aimed());
+        assert!(!receiver.flow_socket.is_attached());
         let after = say(&a, at, 4);
         assert_eq!(polled(&mut receiver, &mut stats, true), [after]);
     }
@@ -300,7 +303,7 @@ mod tests {
                 let sent = say(&a, at, byte);
                 assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);
             }
-            assert!(receiver.inlet.is_aimed());
+            assert!(receiver.flow_socket.is_attached());
             let mut sent: Vec<_> = (0..20).map(|byte| say(&a, at, byte)).collect();
             sent.extend((20..30).map(|byte| say(&b, at, byte)));
             let mut came = Vec::new();
@@ -309,7 +312,7 @@ mod tests {
             }
             assert_eq!(came, sent);
             // Each round begins at a different one of the receives that read the shared sockets.
-            assert!(polled(&mut receiver, &mut stats, true).is_empty() && !receiver.inlet.is_aimed());
+            assert!(polled(&mut receiver, &mut stats, true).is_empty() && !receiver.flow_socket.is_attached());
         }
     }
 
@@ -322,17 +325,17 @@ mod tests {
             say(&a, at, byte);
             polled(&mut receiver, &mut stats, false);
         }
-        assert!(!receiver.inlet.is_aimed());
+        assert!(!receiver.flow_socket.is_attached());
         say(&a, at, 100);
         let mut came = polled(&mut receiver, &mut stats, false);
-        assert!(receiver.inlet.is_aimed());
-        // As if it had been in transit while the inlet was aimed: told to rest, and aimed again without the receiver's
-        // knowledge.
-        let fd = &receiver.inlet.fresh().expect("nothing came since").try_clone_to_owned().unwrap();
+        assert!(receiver.flow_socket.is_attached());
+        // As if it had been in transit while the flow socket was attached: told to rest, and attached again without the
+        // receiver's knowledge.
+        let fd = &receiver.flow_socket.fresh().expect("nothing came since").try_clone_to_owned().unwrap();
         let flow = Incoming { src: at.ip(), sport, dst: at.ip(), ifindex: 1 };
-        weft_sys::udp::rest(fd, at.port(), at.ip()).unwrap();
+        weft_sys::udp::detach(fd, at.port(), at.ip()).unwrap();
         let late = say(&a, at, 101);
-        weft_sys::udp::aim(fd, &flow).unwrap();
+        weft_sys::udp::attach(fd, &flow).unwrap();
         let next = say(&a, at, 102);
         came.clear();
         while came.len() < 2 {
@@ -340,17 +343,17 @@ mod tests {
         }
         assert_eq!(came, [late, next]);
         // The same while it was told to rest.
-        assert!(polled(&mut receiver, &mut stats, true).is_empty() && !receiver.inlet.is_aimed());
+        assert!(polled(&mut receiver, &mut stats, true).is_empty() && !receiver.flow_socket.is_attached());
         for thorough in [false, true] {
-            weft_sys::udp::aim(fd, &flow).unwrap();
+            weft_sys::udp::attach(fd, &flow).unwrap();
             let late = say(&a, at, 103);
-            weft_sys::udp::rest(fd, at.port(), at.ip()).unwrap();
+            weft_sys::udp::detach(fd, at.port(), at.ip()).unwrap();
             if thorough {
                 assert_eq!(polled(&mut receiver, &mut stats, true), [late], "nobody waits for a successor");
             } else {
                 let next = say(&a, at, 104);
                 assert_eq!(polled(&mut receiver, &mut stats, false), [late, next]);
-                receiver.inlet.rest_again(flow);
+                receiver.flow_socket.detach_again(flow);
             }
         }
     }
@@ -368,7 +371,7 @@ mod tests {
             let sent = say(byte, 1);
             assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);
         }
-        assert!(receiver.inlet.is_aimed());
+        assert!(receiver.flow_socket.is_attached());
         // Longer than a peek; more than one at once; a sleep after a peeked one.
         for (byte, len) in [(1, 1), (2, 40), (3, 128), (4, 129), (5, 5000), (6, 1)] {
             let sent = say(byte, len);
@@ -386,7 +389,7 @@ mod tests {
         let sent = say(12, 1);
         assert_eq!(polled(&mut receiver, &mut stats, true), [sent]);
         assert!(polled(&mut receiver, &mut stats, true).is_empty());
-        assert!(!receiver.inlet.is_aimed());
+        assert!(!receiver.flow_socket.is_attached());
         let sent = say(13, 1);
         assert_eq!(polled(&mut receiver, &mut stats, true), [sent]);
     }
@@ -398,7 +401,7 @@ mod tests {
         let mut exchange = |byte| {
             let sent = say(&a, at, byte);
             assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);
-            receiver.inlet.is_aimed()
+            receiver.flow_socket.is_attached()
         };
         assert!((0..90).map(&mut exchange).collect::<Vec<_>>()[89]);
         assert!(!exchange(99));
@@ -414,9 +417,9 @@ mod tests {
                 let sent = say(&a, at, byte);
                 assert_eq!(polled(&mut receiver, &mut stats, false), [sent]);
             }
-            assert!(receiver.inlet.is_aimed());
-            receiver.inlet.lose_address();
-            assert!(receiver.rest(&mut stats, &mut |_, _| ()) == 0 && !receiver.inlet.is_aimed());
+            assert!(receiver.flow_socket.is_attached());
+            receiver.flow_socket.lose_address();
+            assert!(receiver.detach(&mut stats, &mut |_, _| ()) == 0 && !receiver.flow_socket.is_attached());
             let sent = say(&a, at, 90);
             assert_eq!(polled(&mut receiver, &mut stats, true), [sent]);
         }
@@ -431,9 +434,9 @@ mod tests {
             assert_eq!(polled(&mut receiver, &mut stats, false).len(), 1);
         }
         for _ in 0..WARM_RECEIVES {
-            assert!(receiver.inlet.is_aimed());
+            assert!(receiver.flow_socket.is_attached());
             assert!(polled(&mut receiver, &mut stats, false).is_empty());
         }
-        assert!(!receiver.inlet.is_aimed());
+        assert!(!receiver.flow_socket.is_attached());
     }
 }

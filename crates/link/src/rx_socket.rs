@@ -7,8 +7,8 @@ use weft_sys::fork;
 use weft_sys::udp::{Inbox, Incoming, Received};
 
 use crate::datagram::Datagram;
+use crate::peek_parser::PeekParser;
 use crate::receive::Each;
-use crate::short::Short;
 use crate::stats::LinkStats;
 
 /// A message longer than this fills its buffer well: more buffers at once would only push each other out of the cache.
@@ -28,7 +28,7 @@ pub struct RxSocket {
     /// Whether the last receive returned as many as requested.
     filled: bool,
     /// For a socket of one flow: state for peeking at messages before they are taken.
-    short: Option<Short>,
+    short: Option<PeekParser>,
     /// The first waiting message was already read.
     peeked: bool,
 }
@@ -43,7 +43,7 @@ impl RxSocket {
     /// Makes a socket of a descriptor that takes one flow at a time, without traffic class and hop limit.
     pub fn of_flow(fd: OwnedFd) -> RxSocket {
         let mut socket = RxSocket::new(fd);
-        socket.short = Some(Short::default());
+        socket.short = Some(PeekParser::default());
         socket
     }
 
@@ -118,7 +118,7 @@ fn look(
     inbox: &mut Inbox,
     fd: &OwnedFd,
     flow: &Incoming,
-    short: &mut Short,
+    short: &mut PeekParser,
     shown: &mut Option<usize>,
 ) -> io::Result<usize> {
     if inbox.peek(fd)?.is_none() {

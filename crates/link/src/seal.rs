@@ -1,5 +1,5 @@
-//! Sealing: padding and ICRC of an outgoing packet, either in one piece (short and unsteady packets, captures) or as a
-//! gather list (the payload stays in place).
+//! Sealing: padding and ICRC of an outgoing packet, either in one piece (short packets, packets marked
+//! `copy_before_send`, captures) or as a gather list (the payload stays in place).
 
 use weft_sys::udp::Outbox;
 use weft_transport::{TxBatch, TxPacket};
@@ -16,7 +16,7 @@ pub const COPY_BYTES_MAX: usize = 512;
 /// contents a little later.
 #[inline]
 fn is_copied(packet: &TxPacket) -> bool {
-    packet.unsteady || packet.payload_len as usize <= COPY_BYTES_MAX
+    packet.copy_before_send || packet.payload_len as usize <= COPY_BYTES_MAX
 }
 
 /// Returns the number of bytes from BTH to ICRC.
@@ -200,15 +200,15 @@ mod tests {
         weft_sys::sockopt::set_int(&rx, 0, 8, 1).unwrap();
         let src = Ipv4Addr::LOCALHOST.into();
         let path = udp::Path { src, dst: src, port, ifindex: 0, traffic_class: 0, hop_limit: 64 };
-        for unsteady in [false, true] {
+        for copy_before_send in [false, true] {
             let mut memory = vec![7u8; 4096];
             let at = (&raw mut memory[0]).expose_provenance();
             let mut batch = TxBatch::default();
             let head = HeaderBuf::write(Bth::new(Opcode(4), 0xffff, 0x12_3456, Psn::new(7)), &Headers::default(), 4096);
             batch.begin(av(), 0x12_3456, 1, head.as_slice());
             batch.piece(at as u64, 4096);
-            if unsteady {
-                batch.unsteady();
+            if copy_before_send {
+                batch.copy_before_send();
             }
             let mut out = Outbox::new();
             let seed = Seeds::new(flow).seed(sealed_len(&batch.packets[0]), 0);
@@ -219,7 +219,7 @@ mod tests {
             let mut inbox = udp::Inbox::new(1);
             assert_eq!(inbox.receive(&rx, 1).unwrap(), 1);
             let holds = icrc::verify(&flow, inbox.message(0).unwrap().bytes, 0).is_some();
-            assert_eq!(holds, unsteady, "what stays in its place is sent as it is when the kernel reads it");
+            assert_eq!(holds, copy_before_send, "what stays in its place is sent as it is when the kernel reads it");
         }
     }
 }

@@ -102,8 +102,8 @@ impl Stack {
     /// Whether packets may arrive outside the sockets on which a thread sleeps: a thorough receive that finds nothing
     /// ends that state.
     #[inline]
-    pub fn is_aimed(&self) -> bool {
-        self.udp.is_aimed()
+    pub fn is_attached(&self) -> bool {
+        self.udp.is_attached()
     }
 
     /// Returns a descriptor that is readable when packets arrived over the fabric during a sleep, if there is one; to

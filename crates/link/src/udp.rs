@@ -38,8 +38,8 @@ impl UdpLink {
 
     /// Whether packets may arrive outside these two.
     #[inline]
-    pub fn is_aimed(&self) -> bool {
-        self.receiver.is_aimed()
+    pub fn is_attached(&self) -> bool {
+        self.receiver.is_attached()
     }
 
     /// Enables traffic class and hop limit with packets from now on.

@@ -3,8 +3,8 @@
 //! keep the C structures of sendmmsg and recvmmsg, so that no packet needs an allocation.
 
 mod calls;
+mod flow_socket;
 mod inbox;
-mod inlet;
 mod outbox;
 mod peer;
 
@@ -34,8 +34,8 @@ pub const SOURCE_PORT_MIN: u16 = 49_152;
 /// Default hop limit of sockets.
 pub const HOP_LIMIT_DEFAULT: u8 = 64;
 
+pub use flow_socket::{Incoming, attach, describe_flow_socket, detach, flow_socket};
 pub use inbox::{Inbox, PEEK_BYTES_MAX, Received};
-pub use inlet::{Incoming, aim, describe_inlet, inlet, rest};
 pub use outbox::{Handed, Outbox};
 pub use peer::{connected, cut, identification};
 

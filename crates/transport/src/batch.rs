@@ -42,7 +42,7 @@ pub struct TxPacket {
     /// Sum of the pieces' lengths.
     pub payload_len: u32,
     /// Others may write to the payload during transmission: the packet and its ICRC must come from one copy.
-    pub unsteady: bool,
+    pub copy_before_send: bool,
     /// A FLUSH with the ICRC that Linux's rxe computes.
     pub flush_for_rxe: bool,
     /// Output port and source address on an InfiniBand fabric; `None` elsewhere.
@@ -101,7 +101,7 @@ impl TxBatch {
             header: start..self.arena.len() as u32,
             pieces: pieces..pieces,
             payload_len: 0,
-            unsteady: false,
+            copy_before_send: false,
             flush_for_rxe: false,
             source: None,
         });
@@ -121,9 +121,9 @@ impl TxBatch {
     }
 
     /// Marks the packet begun last: others may write to its payload during transmission.
-    pub fn unsteady(&mut self) {
+    pub fn copy_before_send(&mut self) {
         if let Some(packet) = self.packets.last_mut() {
-            packet.unsteady = true;
+            packet.copy_before_send = true;
         }
     }
 

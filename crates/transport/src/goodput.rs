@@ -5,7 +5,7 @@ use weft_verbs::{Mtu, QpType, SendFlags, SendOp, SendWr};
 
 use crate::TxBatch;
 
-use crate::crowd::{Crowd, Share};
+use crate::peer_quota::{PeerQuota, Share};
 use crate::testing::{Fate, Pair, Rng, init, remote, sge};
 
 /// Returns the throughput in MB/s of twenty 1 MiB messages when `loss_permille` of all packets are lost.
@@ -45,9 +45,9 @@ fn ten_percent_of_loss_still_moves() {
 
 #[test]
 fn a_share_that_shrinks_in_the_middle_of_a_message_stops_nothing() {
-    let crowd = Crowd::default();
+    let peer_quota = PeerQuota::default();
     let mut p = Pair::with([init(QpType::Rc), init(QpType::Rc)], |_, a| a.path_mtu = Mtu::Mtu1024);
-    p.qps[0].join(&crowd);
+    p.qps[0].join(&peer_quota);
     let message = SendOp::Write(remote(0));
     let wr = SendWr {
         wr_id: 1,
@@ -66,7 +66,7 @@ fn a_share_that_shrinks_in_the_middle_of_a_message_stops_nothing() {
     p.qps[0].poll_transmit(p.now, &mut batch, &mut p.worlds[0]);
     assert!(!batch.has_room());
     // Others become busy: one more packet is sent, which requests an acknowledgement, and then none until it arrives.
-    let mut others: Vec<Share> = (0..2000).map(|_| Share::of(&crowd)).collect();
+    let mut others: Vec<Share> = (0..2000).map(|_| Share::of(&peer_quota)).collect();
     others.iter_mut().for_each(|other| _ = other.enter(4096));
     let mut batch = TxBatch::default();
     assert!(!p.qps[0].poll_transmit(p.now, &mut batch, &mut p.worlds[0]));

@@ -14,8 +14,8 @@ use weft_verbs::{
 };
 
 use crate::core::{Core, Fault, Passed};
-use crate::crowd::Crowd;
 use crate::local::Local;
+use crate::peer_quota::PeerQuota;
 use crate::rc::Rc;
 use crate::rq::RecvQueue;
 use crate::sq::{SendQueue, wc_opcode};
@@ -157,9 +157,9 @@ impl Qp {
 
     /// Shares the peer with the other queue pairs of this process that send to it: from RTS on, and until the queue
     /// pair leaves the states in which it sends.
-    pub fn join(&mut self, crowd: &Crowd) {
+    pub fn join(&mut self, peer_quota: &PeerQuota) {
         if let Service::Rc(rc) = &mut self.service {
-            rc.join(crowd);
+            rc.join(peer_quota);
         }
     }
 

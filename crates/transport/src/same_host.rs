@@ -105,9 +105,9 @@ bitflags::bitflags! {
         /// The peer asked for a solicited event.
         const SOLICITED = 1 << 4;
         /// The payload is a gather list: the receiver fetches the bytes from the sender's memory.
-        const NAMED = 1 << 5;
+        const RENDEZVOUS = 1 << 5;
         /// The bytes of the WRITE are already in the destination memory.
-        const PLACED = 1 << 6;
+        const DATA_IN_PLACE = 1 << 6;
         /// `ack` is valid.
         const ACK = 1 << 7;
     }
@@ -187,7 +187,7 @@ pub enum Outgoing<'a> {
     Bytes(&'a [u8]),
     /// The contents of local memory.
     Memory(&'a [HostRange]),
-    /// The list itself, from which the peer fetches the data ([`FrameFlags::NAMED`]).
+    /// The list itself, from which the peer fetches the data ([`FrameFlags::RENDEZVOUS`]).
     List(&'a [Sge]),
 }
 

@@ -192,8 +192,8 @@ pub struct Pair {
     pub fate: Wire,
     /// The packets themselves, with the side that sent them.
     pub sent: Vec<(usize, Vec<u8>)>,
-    /// Which of them are unsteady.
-    pub unsteady: Vec<bool>,
+    /// Which of them have `copy_before_send` set.
+    pub copy_before_send: Vec<bool>,
     flight: Vec<InFlight>,
     order: u64,
 }
@@ -286,7 +286,7 @@ impl Pair {
             log: Vec::new(),
             fate: Box::new(|_, _| Fate::Deliver),
             sent: Vec::new(),
-            unsteady: Vec::new(),
+            copy_before_send: Vec::new(),
             flight: Vec::new(),
             order: 0,
         };
@@ -364,7 +364,7 @@ impl Pair {
                         }
                     }
                     bytes.resize(bytes.len() + pad_for(packet.payload_len as usize) + 4, 0);
-                    self.unsteady.push(packet.unsteady);
+                    self.copy_before_send.push(packet.copy_before_send);
                     self.put(side, bytes);
                 }
             }

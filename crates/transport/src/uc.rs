@@ -105,7 +105,7 @@ impl Uc {
                         core.begin(tx, segment.kind, psn, bits, &segment.ext, segment.len);
                         payload.add(wqe, tx);
                         // UC has no retransmission to replace a damaged packet.
-                        tx.unsteady();
+                        tx.copy_before_send();
                         self.pace.spend(core.now, segment.len);
                         self.next = self.next.next();
                         self.sent += 1;

@@ -102,7 +102,7 @@ impl Ud {
         tx.begin(target.av, target.remote_qpn, core.qpn, header.as_slice());
         payload.add(wqe, tx);
         // UD has no retransmission to replace a damaged packet.
-        tx.unsteady();
+        tx.copy_before_send();
         self.next = self.next.next();
         core.stats.tx_packets += 1;
         core.stats.tx_bytes += u64::from(len);

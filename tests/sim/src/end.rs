@@ -1,4 +1,4 @@
-//! Connected queue pairs for tests, with all that belongs to them.
+//! Connected queue pairs for tests, with everything that belongs to them.
 
 use weft_verbs::{
     Access, CqId, CqInit, Mtu, PdId, QpAttr, QpAttrMask as Mask, QpCap, QpId, QpInit, QpState, QpType, Qpn, RecvWr,
@@ -7,7 +7,7 @@ use weft_verbs::{
 
 use crate::world::{DEVICE, World};
 
-/// How a queue pair is made and connected.
+/// Options of a queue pair and its connection.
 #[derive(Clone, Copy, Debug)]
 pub struct QpOptions {
     /// Kind (of the initiator; the other side of XRC follows).
@@ -28,9 +28,9 @@ pub struct QpOptions {
     pub psn: [u32; 2],
     /// Sizes.
     pub cap: QpCap,
-    /// Whether every send completes.
+    /// Whether every send is signalled.
     pub sq_sig_all: bool,
-    /// Rights that both ends give.
+    /// Access rights that both ends grant.
     pub access: Access,
     /// Q_Key (UD).
     pub qkey: u32,
@@ -72,7 +72,7 @@ pub struct End {
     pub srq: Option<SrqId>,
 }
 
-/// What queue pairs of one host share.
+/// Objects that queue pairs of one host share.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     /// Protection domain.
@@ -85,7 +85,7 @@ pub struct Parts {
     pub xrcd: Option<XrcdId>,
 }
 
-/// A protection domain and a completion queue at a host.
+/// Creates a protection domain and a completion queue at a host.
 pub fn parts(world: &mut World, host: usize) -> Parts {
     let hca = &mut world.hosts[host].hca;
     let pd = hca.alloc_pd(DEVICE, 0).expect("a protection domain");
@@ -94,7 +94,7 @@ pub fn parts(world: &mut World, host: usize) -> Parts {
     Parts { pd, cq, srq: None, xrcd: None }
 }
 
-/// A queue pair of `kind` in RESET.
+/// Creates a queue pair of `kind` in RESET.
 pub fn create(world: &mut World, host: usize, parts: &Parts, kind: QpType, options: &QpOptions) -> End {
     let init = QpInit {
         qp_type: kind,
@@ -112,7 +112,7 @@ pub fn create(world: &mut World, host: usize, parts: &Parts, kind: QpType, optio
     End { host, pd: parts.pd, cq: parts.cq, qp, qpn, srq: parts.srq }
 }
 
-/// Attributes for the way to RTS; each transition takes from them what it requires.
+/// Returns attributes for all transitions up to RTS; each transition takes those that it requires.
 pub fn attributes(world: &World, end: &End, peer: &End, options: &QpOptions, side: usize) -> QpAttr {
     QpAttr {
         qp_access: options.access,
@@ -132,7 +132,8 @@ pub fn attributes(world: &World, end: &End, peer: &End, options: &QpOptions, sid
     }
 }
 
-/// Go to a state with the attributes that the transition requires; in RTR the peer is known if it is on the same machine.
+/// Modifies a queue pair to a state with the attributes that the transition requires. In RTR it gets the peer's
+/// identity if both are on one machine.
 pub fn go(world: &mut World, end: &End, kind: QpType, to: QpState, attr: &QpAttr) -> Result<(), VerbsError> {
     let peer = world.peer(end.host, attr.dest_qpn);
     let hca = &mut world.hosts[end.host].hca;
@@ -142,7 +143,7 @@ pub fn go(world: &mut World, end: &End, kind: QpType, to: QpState, attr: &QpAttr
     hca.modify_qp_local(world.now, end.qp, &attr, required | Mask::STATE, peer)
 }
 
-/// Bring both ends to RTS.
+/// Brings both ends to RTS.
 pub fn connect(world: &mut World, ends: [&End; 2], kinds: [QpType; 2], options: &QpOptions) {
     for to in [QpState::Init, QpState::Rtr, QpState::Rts] {
         for side in 0..2 {
@@ -152,13 +153,13 @@ pub fn connect(world: &mut World, ends: [&End; 2], kinds: [QpType; 2], options: 
     }
 }
 
-/// Two connected queue pairs on the hosts 0 and 1.
+/// Creates two connected queue pairs on hosts 0 and 1.
 pub fn pair(world: &mut World, options: &QpOptions) -> [End; 2] {
     let all = [parts(world, 0), parts(world, 1)];
     pair_of(world, &all, options)
 }
 
-/// Two connected queue pairs of given parts on the hosts 0 and 1.
+/// Creates two connected queue pairs from given parts on hosts 0 and 1.
 pub fn pair_of(world: &mut World, parts: &[Parts; 2], options: &QpOptions) -> [End; 2] {
     let kinds = match options.kind {
         QpType::XrcSend => [QpType::XrcSend, QpType::XrcRecv],
@@ -171,12 +172,12 @@ pub fn pair_of(world: &mut World, parts: &[Parts; 2], options: &QpOptions) -> [E
 }
 
 impl End {
-    /// Post a signalled send of one element.
+    /// Posts a signalled send of one element.
     pub fn send(&self, world: &mut World, wr_id: u64, op: SendOp, sge: Sge) -> Result<(), VerbsError> {
         self.post(world, wr_id, op, SendFlags::SIGNALED, &[sge])
     }
 
-    /// Post a send.
+    /// Posts a send.
     pub fn post(
         &self,
         world: &mut World,
@@ -189,7 +190,7 @@ impl End {
         world.hosts[self.host].hca.post_send(world.now, self.qp, &wr)
     }
 
-    /// Post a receive of one element.
+    /// Posts a receive of one element.
     pub fn recv(&self, world: &mut World, wr_id: u64, sge: Sge) -> Result<(), VerbsError> {
         let wr = RecvWr { wr_id, sges: &[sge] };
         match self.srq {
@@ -198,12 +199,12 @@ impl End {
         }
     }
 
-    /// Completions that wait.
+    /// Returns the pending completions.
     pub fn poll(&self, world: &mut World) -> Vec<weft_verbs::Wc> {
         world.hosts[self.host].poll(self.cq)
     }
 
-    /// The state of the queue pair.
+    /// Returns the state of the queue pair.
     pub fn state(&self, world: &World) -> QpState {
         world.hosts[self.host].hca.query_qp(self.qp).map_or(QpState::Reset, |(attr, _)| attr.qp_state)
     }

@@ -1,5 +1,5 @@
-//! A peer that means harm: packets with random and with mutated headers, sealed with a right ICRC so that nothing stops
-//! them before the queue pairs.
+//! A hostile peer: packets with random and with mutated headers, with a correct ICRC so that nothing stops them before
+//! the queue pairs.
 
 use weft_wire::Opcode;
 
@@ -10,7 +10,7 @@ use crate::world::{World, seal};
 /// Longest payload of a made-up packet.
 const PAYLOAD_MAX: u64 = 5000;
 
-/// Make up a packet for a queue pair.
+/// Makes up a packet for a queue pair.
 pub fn invent(rng: &mut Rng, from: &Datagram, qpns: &[u32]) -> Datagram {
     let opcode = if rng.chance(9, 10) {
         let all: Vec<u8> = Opcode::all().map(|info| info.opcode.0).collect();
@@ -29,7 +29,7 @@ pub fn invent(rng: &mut Rng, from: &Datagram, qpns: &[u32]) -> Datagram {
     Datagram { bytes, ..from.clone() }
 }
 
-/// Change some bytes of a true packet, mostly in its headers.
+/// Changes some bytes of a genuine packet, mostly in its headers.
 pub fn mutate(rng: &mut Rng, from: &Datagram) -> Datagram {
     let mut datagram = from.clone();
     for _ in 0..rng.range(1, 4) {
@@ -37,7 +37,7 @@ pub fn mutate(rng: &mut Rng, from: &Datagram) -> Datagram {
         match rng.below(8) {
             0 => datagram.bytes[0] = rng.bits() as u8,
             1 => {
-                // A PSN near the true one: the interesting ones are those in the window.
+                // A PSN near the genuine one: those in the window are the interesting ones.
                 let psn = u32::from_be_bytes([0, datagram.bytes[9], datagram.bytes[10], datagram.bytes[11]]);
                 let near = psn.wrapping_add(rng.below(64) as u32).wrapping_sub(32);
                 datagram.bytes[9..12].copy_from_slice(&near.to_be_bytes()[1..]);
@@ -53,7 +53,7 @@ pub fn mutate(rng: &mut Rng, from: &Datagram) -> Datagram {
             4 => datagram.bytes[1] ^= 0x30,
             _ => {
                 let at = rng.below(len.min(40)) as usize;
-                // Not the destination: it is the queue pair that is to be hit.
+                // Keep the destination, so that the packet hits the queue pair.
                 if !(4..8).contains(&at) {
                     datagram.bytes[at] = rng.bits() as u8;
                 }
@@ -63,7 +63,7 @@ pub fn mutate(rng: &mut Rng, from: &Datagram) -> Datagram {
     datagram
 }
 
-/// Let a hostile packet arrive.
+/// Delivers a hostile packet.
 pub fn inject(world: &mut World, mut datagram: Datagram) {
     if datagram.bytes.len() < 16 {
         return;

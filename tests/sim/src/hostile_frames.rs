@@ -1,11 +1,11 @@
-//! A process that means harm: frames with random and with mutated fields, put into the lanes to honest ones.
+//! A hostile process: puts frames with random and with mutated fields into the lanes to honest processes.
 
 use weft_transport::same_host::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind};
 
 use crate::machine::Held;
 use crate::rng::Rng;
 
-/// Numbers of kinds: one to this.
+/// Frame kinds are numbered from one to this.
 const KINDS: u64 = 14;
 
 fn kind(rng: &mut Rng) -> FrameKind {
@@ -22,7 +22,7 @@ fn payload(rng: &mut Rng) -> Vec<u8> {
     (0..len).map(|_| rng.bits() as u8).collect()
 }
 
-/// Make up a frame for a queue pair; keys and addresses are now and then true ones.
+/// Makes up a frame for a queue pair, sometimes with valid keys and addresses.
 pub fn invent(rng: &mut Rng, qpns: &[u32], keys: &[u32], addrs: &[u64]) -> Held {
     let mut frame = Frame::new(kind(rng), rng.pick(qpns), rng.pick(qpns));
     frame.flags = FrameFlags::from_bits_truncate(rng.bits() as u8);
@@ -38,7 +38,7 @@ pub fn invent(rng: &mut Rng, qpns: &[u32], keys: &[u32], addrs: &[u64]) -> Held 
     Held { frame, payload: payload(rng) }
 }
 
-/// Change a field or some of a true frame.
+/// Changes one or more fields of a genuine frame.
 pub fn mutate(rng: &mut Rng, of: &Held) -> Held {
     let Held { mut frame, payload: mut bytes } = of.clone();
     for _ in 0..rng.range(1, 3) {

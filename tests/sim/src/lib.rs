@@ -1,6 +1,6 @@
-//! Two and more adapters under a seeded clock. Packets are really serialised, with their ICRC, and cross a network that
+//! Two or more adapters under a seeded clock. Packets are really serialised, with their ICRC, and cross a network that
 //! loses, reorders, duplicates, delays and damages them as a seed says; then they are parsed and checked as a link
-//! would. So a run is a function of its seed, and a failure found once can be looked at for ever. [`cm`] does the same to
+//! would. So a run is a function of its seed, and every failure can be reproduced. [`cm`] does the same to
 //! communication managers, [`fabric`] to InfiniBand fabrics.
 #![forbid(unsafe_code)]
 

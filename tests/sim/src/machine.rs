@@ -1,6 +1,6 @@
-//! A simulated host: the processes on it, the lanes between them, and what each has published. What a kernel, a scheduler
-//! and shared memory would decide, a seed does: how much room a lane has, when a process looks at what came, how much it
-//! takes at once, which ways lead to another's memory and when they fail.
+//! A simulated host: its processes, the lanes between them, and what each has published. A seed makes the choices of
+//! kernel, scheduler and shared memory: how much room a lane has, when a process polls its lanes, how much it takes at
+//! once, which ways lead to another process's memory and when they fail.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,22 +12,22 @@ use weft_verbs::{Duration, Qpn};
 use crate::memory::Regions;
 use crate::rng::Rng;
 
-/// What the host allows, and how it lets its processes run.
+/// The access that the host permits, and its scheduling of processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Ways {
-    /// How one process gets at another's memory.
+    /// How one process accesses another's memory.
     pub reach: Reach,
-    /// Chance of 10,000 that a direct access fails in the middle.
+    /// Chance in 10,000 that a direct access fails in the middle.
     pub direct_fails: u32,
-    /// Chance of 10,000 that what a frame names cannot be fetched.
+    /// Chance in 10,000 that the data that a frame names cannot be fetched.
     pub fetch_fails: u32,
     /// Frames that a lane holds.
     pub lane_frames: usize,
     /// Bytes that a lane holds; one frame of any size fits.
     pub lane_bytes: usize,
-    /// Until a process looks at what came, this long at most.
+    /// Maximum delay until a process polls its lanes.
     pub delay: Duration,
-    /// Frames that a process takes in one turn, at most.
+    /// Maximum number of frames that a process takes in one turn.
     pub burst: u64,
 }
 
@@ -43,10 +43,10 @@ impl Ways {
         burst: 64,
     };
 
-    /// Nobody gets at another's memory.
+    /// No process can access another's memory.
     pub const LANES: Ways = Ways { reach: Reach::Lane, ..Ways::OPEN };
 
-    /// What a seed stands for; `direct` as far as it allows any.
+    /// Draws the settings from a seed; `direct` permits direct access.
     pub fn new(rng: &mut Rng, direct: bool) -> Ways {
         let reach = if direct { rng.pick(&[Reach::Memory, Reach::Memory, Reach::Kernel]) } else { Reach::Lane };
         Ways {
@@ -61,28 +61,28 @@ impl Ways {
     }
 }
 
-/// What happened on the host.
+/// Counts of a host's events.
 #[derive(Clone, Debug, Default)]
 pub struct HostStats {
     /// Frames put into lanes, by kind.
     pub frames: BTreeMap<&'static str, u64>,
     /// Times that a lane was full.
     pub full: u64,
-    /// Direct accesses that were carried out, by what they were.
+    /// Completed direct accesses, by kind.
     pub direct: BTreeMap<&'static str, u64>,
-    /// Direct accesses that were not.
+    /// Refused direct accesses.
     pub refused: u64,
     /// Direct accesses that failed in the middle.
     pub broke: u64,
-    /// Fetches that were carried out.
+    /// Completed fetches.
     pub fetched: u64,
-    /// Fetches that were not, as the seed would have it.
+    /// Fetches that failed because the seed said so.
     pub fetch_broke: u64,
-    /// Fetches of memory that is not there.
+    /// Fetches of unmapped memory.
     pub fetch_astray: u64,
 }
 
-/// A frame with what goes with it.
+/// A frame with its payload.
 #[derive(Clone, Debug)]
 pub struct Held {
     /// The frame.
@@ -107,17 +107,17 @@ pub(crate) struct Lane {
 pub(crate) struct Process {
     pub regions: Rc<RefCell<Regions>>,
     pub alive: bool,
-    /// Takes nothing until it is let go on.
+    /// It takes no frames until it is resumed.
     pub stopped: bool,
     pub keys: BTreeMap<u32, KeyView>,
     pub qps: BTreeMap<Qpn, QpView>,
-    /// The process whose frame it is looking at.
+    /// The process whose frame it is handling.
     pub current: Option<usize>,
-    /// Whose turn it is among its peers.
+    /// The peer whose turn it is.
     pub turn: usize,
-    /// Frames that it may still take in this turn of its own.
+    /// Frames that it may still take in its current turn.
     pub budget: u64,
-    /// It has been told that frames wait, and has not looked since.
+    /// It was notified of frames and has not polled since.
     pub rung: bool,
 }
 
@@ -128,23 +128,23 @@ pub struct Machine {
     pub(crate) rng: Rng,
     pub(crate) processes: Vec<Process>,
     pub(crate) lanes: BTreeMap<(usize, usize), Lane>,
-    /// Who is to be told that frames wait.
+    /// Processes to notify of waiting frames.
     pub(crate) bells: Vec<usize>,
-    /// Frames that were put into lanes, each with its sender and receiver, if they are kept.
+    /// Frames put into lanes, each with its sender and receiver, if recording is on.
     pub recorded: Option<Vec<(usize, usize, Held)>>,
-    /// What happened.
+    /// Counts of events.
     pub stats: HostStats,
 }
 
-/// Processes of a machine at most; peers have numbers that differ from process to process.
+/// Maximum number of processes of a machine; the numbers of peers differ from process to process.
 const PROCESSES_MAX: u32 = 16;
 
-/// The number by which `of` knows `other`.
+/// Returns the number by which `of` knows `other`.
 pub(crate) fn peer_id(of: usize, other: usize) -> PeerId {
     PeerId((of as u32 + 1) * PROCESSES_MAX + other as u32)
 }
 
-/// Whom `of` knows by a number.
+/// Returns the process that `of` knows by a number.
 pub(crate) fn process_of(of: usize, peer: PeerId) -> usize {
     let base = (of as u32 + 1) * PROCESSES_MAX;
     assert!((base..base + PROCESSES_MAX).contains(&peer.0), "process {of} uses {peer:?}, which is another's number");
@@ -152,7 +152,7 @@ pub(crate) fn process_of(of: usize, peer: PeerId) -> usize {
 }
 
 impl Machine {
-    /// A machine without processes.
+    /// Creates a machine without processes.
     pub fn new(rng: Rng, ways: Ways) -> Machine {
         Machine {
             ways,
@@ -165,7 +165,7 @@ impl Machine {
         }
     }
 
-    /// One process more.
+    /// Adds a process.
     pub(crate) fn join(&mut self, regions: Rc<RefCell<Regions>>) -> usize {
         assert!(self.processes.len() < PROCESSES_MAX as usize);
         self.processes.push(Process {
@@ -182,7 +182,7 @@ impl Machine {
         self.processes.len() - 1
     }
 
-    /// Put a frame into a lane. `false`: there is no room.
+    /// Puts a frame into a lane; `false` if there is no room.
     pub(crate) fn put(&mut self, from: usize, to: usize, frame: Frame, payload: Vec<u8>) -> bool {
         let Ways { lane_frames, lane_bytes, .. } = self.ways;
         let lane = self.lanes.entry((from, to)).or_default();
@@ -195,7 +195,7 @@ impl Machine {
         true
     }
 
-    /// Put a frame into a lane, whether there is room or not.
+    /// Puts a frame into a lane, whether there is room or not.
     pub fn force(&mut self, from: usize, to: usize, mut held: Held) {
         let lane = self.lanes.entry((from, to)).or_default();
         held.frame.bytes = held.payload.len() as u32;
@@ -209,7 +209,7 @@ impl Machine {
         self.ring(to);
     }
 
-    /// Frames that wait in a lane vanish.
+    /// Drops the frames waiting in a lane.
     pub fn empty_lane(&mut self, from: usize, to: usize) {
         if let Some(lane) = self.lanes.get_mut(&(from, to)) {
             lane.taken = lane.written;
@@ -223,7 +223,7 @@ impl Machine {
         }
     }
 
-    /// A process looks at its lanes: it may take so many frames now.
+    /// Starts a process's turn: it may take this many frames.
     pub fn begin_turn(&mut self, process: usize) {
         let burst = self.ways.burst;
         let budget = self.rng.range(1, burst);
@@ -232,7 +232,7 @@ impl Machine {
         process.rung = false;
     }
 
-    /// It looks elsewhere; what still waits is for another turn.
+    /// Ends the turn; frames still waiting are for the next turn.
     pub fn end_turn(&mut self, process: usize) {
         assert_eq!(self.processes[process].current, None, "a frame was not given back");
         self.processes[process].budget = 0;
@@ -242,28 +242,28 @@ impl Machine {
         }
     }
 
-    /// Stop a process, as SIGSTOP does, or let it go on.
+    /// Stops a process, as SIGSTOP does, or resumes it.
     pub fn stop(&mut self, process: usize, stopped: bool) {
         self.processes[process].stopped = stopped;
         self.end_turn(process);
     }
 
-    /// Whether a process has published a queue pair.
+    /// Returns whether a process has published a queue pair.
     pub fn has_qps(&self, process: usize) -> bool {
         !self.processes[process].qps.is_empty()
     }
 
-    /// Whether a process has published a key.
+    /// Returns whether a process has published a key.
     pub fn has_key(&self, process: usize, key: u32) -> bool {
         self.processes[process].keys.contains_key(&key)
     }
 
-    /// A process dies, with all that it has published and taken; frames that it sent are still there.
+    /// Kills a process, with all that it has published and taken; frames that it sent remain.
     pub fn kill(&mut self, process: usize, dead: bool) {
         self.processes[process].alive = !dead;
     }
 
-    /// The processes that are to be told of frames, and how long each takes to look.
+    /// Returns the processes to notify of frames, each with its delay before it polls.
     pub fn bells(&mut self) -> Vec<(usize, Duration)> {
         let bells = std::mem::take(&mut self.bells);
         let longest = self.ways.delay.as_nanos() as u64;

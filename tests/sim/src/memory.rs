@@ -1,5 +1,5 @@
-//! Memory of a simulated process: regions at made-up host addresses. Any access outside of them is a bug of the layers
-//! above, which must have checked it, and panics. What the process knows of others on its host is in `same_host`.
+//! Memory of a simulated process: regions at made-up host addresses. An access outside of them is a bug of the layers
+//! above, which must have checked it, and panics. `same_host` has the process's view of the others on its host.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,16 +9,16 @@ use weft_transport::Memory;
 use crate::rng::mix;
 use crate::same_host::Seat;
 
-/// What stands behind a region.
+/// Contents of a region.
 #[derive(Debug)]
 enum Backing {
-    /// Bytes that are kept.
+    /// Stored bytes.
     Bytes(Vec<u8>),
-    /// Bytes that are a function of their place; not to be written.
+    /// Read-only bytes, a function of their offset.
     Pattern { key: u64, len: u64 },
-    /// Compares what is written with a pattern, keeps nothing.
+    /// Compares written bytes with a pattern and stores nothing.
     Check { key: u64, len: u64, written: u64, wrong: u64 },
-    /// Reads zero, forgets writes.
+    /// Reads as zero and discards writes.
     Null { len: u64 },
 }
 
@@ -51,15 +51,15 @@ pub struct SimMemory {
     pub(crate) seat: Option<Seat>,
 }
 
-/// Addresses left free between regions, so that running over an end is noticed.
+/// Unmapped gap between regions, so that overruns are noticed.
 const GAP: u64 = 1 << 20;
 
-/// Byte `offset` of a pattern.
+/// Returns byte `offset` of a pattern.
 pub fn pattern_byte(key: u64, offset: u64) -> u8 {
     mix(key ^ (offset >> 3)).to_le_bytes()[(offset & 7) as usize]
 }
 
-/// Fill `out` with the pattern from `offset` on.
+/// Fills `out` with the pattern from `offset` on.
 pub fn pattern_fill(key: u64, offset: u64, out: &mut [u8]) {
     let mut at = offset;
     let mut rest = out;
@@ -162,7 +162,7 @@ impl Regions {
 }
 
 impl SimMemory {
-    /// No regions yet; addresses begin at `base`.
+    /// Creates memory without regions; addresses begin at `base`.
     pub fn new(base: u64) -> SimMemory {
         SimMemory { regions: Rc::new(RefCell::new(Regions { regions: Vec::new(), next: base })), seat: None }
     }
@@ -171,32 +171,32 @@ impl SimMemory {
         self.regions.borrow_mut().add(len, backing)
     }
 
-    /// A region of ordinary bytes, zero at first.
+    /// Allocates a region of ordinary bytes, initially zero.
     pub fn alloc(&mut self, len: usize) -> u64 {
         self.add(len as u64, Backing::Bytes(vec![0; len]))
     }
 
-    /// A region that reads as a pattern.
+    /// Allocates a region that reads as a pattern.
     pub fn alloc_pattern(&mut self, len: u64, key: u64) -> u64 {
         self.add(len, Backing::Pattern { key, len })
     }
 
-    /// A region that checks what is written to it against a pattern.
+    /// Allocates a region that checks written bytes against a pattern.
     pub fn alloc_check(&mut self, len: u64, key: u64) -> u64 {
         self.add(len, Backing::Check { key, len, written: 0, wrong: 0 })
     }
 
-    /// A region that reads zero and forgets.
+    /// Allocates a region that reads as zero and discards writes.
     pub fn alloc_null(&mut self, len: u64) -> u64 {
         self.add(len, Backing::Null { len })
     }
 
-    /// The program gives a region back: whoever touches it from now on panics.
+    /// Unmaps a region, as a program may: any later access panics.
     pub fn unmap(&mut self, addr: u64) {
         self.regions.borrow_mut().regions.retain(|region| region.base != addr);
     }
 
-    /// Bytes written to a checking region, and how many of them were wrong.
+    /// Returns the number of bytes written to a checking region, and how many of them were wrong.
     pub fn checked(&self, addr: u64) -> (u64, u64) {
         let regions = self.regions.borrow();
         let (region, _) = regions.find(addr, 0);
@@ -206,7 +206,7 @@ impl SimMemory {
         }
     }
 
-    /// Bytes of an ordinary region.
+    /// Returns bytes of an ordinary region.
     pub fn bytes(&self, addr: u64, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.read(addr, &mut bytes);

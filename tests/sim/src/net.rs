@@ -1,4 +1,4 @@
-//! The network between the adapters: every packet gets a time of arrival, or none, or two.
+//! The network between the adapters: it gives every packet an arrival time, or none, or two.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -8,7 +8,7 @@ use weft_verbs::{Duration, Instant};
 
 use crate::rng::{Rng, mix};
 
-/// What the network does to packets; chances are of 10,000.
+/// Faults of the network; chances are per 10,000.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Lost.
@@ -17,22 +17,22 @@ pub struct Faults {
     pub reorder: u32,
     /// Delivered twice.
     pub duplicate: u32,
-    /// One to three bits turned over.
+    /// One to three bits flipped.
     pub corrupt: u32,
-    /// Extra time, up to this.
+    /// Maximum extra delay.
     pub jitter: Duration,
     /// Time that a packet occupies the wire; with `queue`, packets beyond it are dropped.
     pub spacing: Duration,
-    /// Packets that wait for the wire at most; 0 = any number.
+    /// Maximum number of packets waiting for the wire; 0 means no limit.
     pub queue: u32,
-    /// Time is cut into pieces of this length, one in so many of which the wire is dead (zero: never).
+    /// Outages: time is divided into periods of this length, and the wire is dead in one of this many (zero: never).
     pub outage: (Duration, u64),
-    /// Only packets of this sender suffer.
+    /// Only this sender's packets suffer.
     pub only_from: Option<IpAddr>,
 }
 
 impl Faults {
-    /// A network that does nothing wrong.
+    /// A network without faults.
     pub const NONE: Faults = Faults {
         loss: 0,
         reorder: 0,
@@ -45,7 +45,7 @@ impl Faults {
         only_from: None,
     };
 
-    /// Whether packets can arrive twice or in another order.
+    /// Returns whether packets can arrive twice or in another order.
     pub fn shuffles(&self) -> bool {
         self.reorder > 0 || self.duplicate > 0
     }
@@ -66,14 +66,14 @@ pub struct Datagram {
     pub bytes: Vec<u8>,
 }
 
-/// What happens at some time.
+/// An event at a certain time.
 #[derive(Clone, Debug)]
 pub enum Happening {
     /// A packet arrives.
     Arrival(Datagram),
-    /// A test asked to be woken; the number is its own.
+    /// A wake-up that the test requested; the number is its own.
     Wake(u64),
-    /// A process looks at what came to it from others of its machine.
+    /// A process polls its lanes from other processes of its machine.
     Look(usize),
 }
 
@@ -100,12 +100,12 @@ impl Ord for Scheduled {
     }
 }
 
-/// Time that a packet takes at least.
+/// Minimum latency of a packet.
 const LATENCY: Duration = Duration::from_micros(2);
-/// Time between packets of one sender if the faults name none.
+/// Time between packets of one sender if the faults specify none.
 const SPACING: Duration = Duration::from_nanos(80);
 
-/// Counts of what was done to packets.
+/// Counts of the faults that packets suffered.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
 pub struct NetStats {
@@ -118,18 +118,18 @@ pub struct NetStats {
 
 /// The network.
 pub struct Net {
-    /// What it does to packets; may be changed at any time.
+    /// Current faults; tests may change them at any time.
     pub faults: Faults,
-    /// What it did.
+    /// Counts of the faults.
     pub stats: NetStats,
     queue: BinaryHeap<Reverse<Scheduled>>,
     order: u64,
-    /// When the wire of a sender is free again.
+    /// Time at which each sender's wire is free again.
     free_at: BTreeMap<IpAddr, Instant>,
 }
 
 impl Net {
-    /// An empty network.
+    /// Creates an empty network.
     pub fn new(faults: Faults) -> Net {
         Net { faults, stats: NetStats::default(), queue: BinaryHeap::new(), order: 0, free_at: BTreeMap::new() }
     }
@@ -139,22 +139,22 @@ impl Net {
         self.queue.push(Reverse(Scheduled { at, order: self.order, what }));
     }
 
-    /// Ask to be woken.
+    /// Requests a wake-up.
     pub fn wake(&mut self, at: Instant, number: u64) {
         self.schedule(at, Happening::Wake(number));
     }
 
-    /// Let a process look at its lanes.
+    /// Schedules a process's poll of its lanes.
     pub fn look(&mut self, at: Instant, host: usize) {
         self.schedule(at, Happening::Look(host));
     }
 
-    /// Let a packet arrive at a given time, unharmed.
+    /// Delivers a packet at a given time, without faults.
     pub fn deliver_at(&mut self, at: Instant, datagram: Datagram) {
         self.schedule(at, Happening::Arrival(datagram));
     }
 
-    /// Send a packet through all that can happen to it.
+    /// Sends a packet, subject to all faults.
     pub fn send(&mut self, now: Instant, rng: &mut Rng, mut datagram: Datagram) {
         self.stats.sent += 1;
         let suffers = self.faults.only_from.is_none_or(|host| host == datagram.src);
@@ -196,12 +196,12 @@ impl Net {
         self.schedule(arrival, Happening::Arrival(datagram));
     }
 
-    /// When the next thing happens.
+    /// Returns the time of the next event.
     pub fn next_at(&self) -> Option<Instant> {
         self.queue.peek().map(|Reverse(next)| next.at)
     }
 
-    /// The next thing.
+    /// Removes and returns the next event.
     pub fn pop(&mut self) -> Option<Happening> {
         self.queue.pop().map(|Reverse(next)| next.what)
     }

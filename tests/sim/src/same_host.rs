@@ -1,5 +1,5 @@
-//! What a simulated process's memory knows of the other processes of its host: lanes, boards, direct copies, each check
-//! made as the real thing must make it, and any use that the trait forbids a panic.
+//! A simulated process's access to the other processes of its host: lanes, boards, and direct copies. It makes every
+//! check that the real implementation must make, and panics on any use that the trait forbids.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,10 +20,10 @@ pub struct Seat {
     pub(crate) me: usize,
 }
 
-/// Bytes that a copy moves at once.
+/// Bytes copied at once.
 const CHUNK: usize = 1 << 16;
 
-/// Bytes of an element of a list as it stands in a frame.
+/// Bytes of a list element in a frame.
 const SGE_BYTES: usize = 16;
 
 fn list_bytes(list: &[Sge]) -> Vec<u8> {
@@ -36,7 +36,8 @@ fn list_bytes(list: &[Sge]) -> Vec<u8> {
     bytes
 }
 
-/// Copy from the ranges of one memory, in order, to one place of another (which may be the same). Stops after `limit`.
+/// Copies from the ranges of one memory, in order, to one address of another (which may be the same). Stops after
+/// `limit`.
 fn gather(from: &RefCell<Regions>, ranges: &[HostRange], to: &RefCell<Regions>, mut at: u64, limit: u64) {
     let mut buffer = [0; CHUNK];
     let mut left = limit;
@@ -52,7 +53,7 @@ fn gather(from: &RefCell<Regions>, ranges: &[HostRange], to: &RefCell<Regions>, 
     }
 }
 
-/// The other way around.
+/// Copies from one address to the ranges of another memory.
 fn scatter(from: &RefCell<Regions>, mut at: u64, to: &RefCell<Regions>, ranges: &[HostRange], limit: u64) {
     let mut left = limit;
     for range in ranges {
@@ -63,7 +64,8 @@ fn scatter(from: &RefCell<Regions>, mut at: u64, to: &RefCell<Regions>, ranges: 
 }
 
 impl Machine {
-    /// Where a direct access goes, if its peer and its key allow it: what any process must look up on a peer's board.
+    /// Returns the target of a direct access if its peer and its key allow it, by the same checks that a process makes
+    /// on a peer's board.
     fn admit(&self, me: usize, at: &Direct, len: u64) -> Option<(usize, u64)> {
         assert!(len <= at.whole && !at.need.is_empty(), "{len} bytes of {at:?}");
         let target = process_of(me, at.peer);
@@ -85,7 +87,7 @@ impl Machine {
         (end <= key.len).then(|| (target, key.host + offset))
     }
 
-    /// How many bytes of a direct access are carried out: all, or fewer if it breaks.
+    /// Returns how many bytes of a direct access succeed: all, or fewer if it breaks.
     fn luck(&mut self, len: u64) -> u64 {
         if self.rng.chance(self.ways.direct_fails.into(), 10_000) {
             self.stats.broke += 1;
@@ -98,7 +100,7 @@ impl Machine {
         self.lanes.get(&(from, to))
     }
 
-    /// The payload of the frame that a process looks at, from an offset on.
+    /// Returns the payload of the frame that a process is handling, from an offset on.
     fn payload(&self, me: usize, offset: u32) -> &[u8] {
         let from = self.processes[me].current.expect("payload is asked for while no frame is the current one");
         let held = self.lanes[&(from, me)].held.front().expect("the current frame");

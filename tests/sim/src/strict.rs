@@ -1,6 +1,6 @@
-//! A peer that keeps nothing: requests behind a gap are dropped and answered by one NAK, as plain go-back-N responders do
-//! (Linux rxe among them). Our own responder keeps them; so that our requester meets the other kind too, a filter in
-//! front of a queue pair drops what such a responder would drop, and speaks its NAK.
+//! A peer that keeps nothing out of order: it drops requests behind a gap and answers with one NAK, as plain go-back-N
+//! responders do (Linux rxe among them). Weft's responder keeps such requests. So that Weft's requester meets the other
+//! kind too, a filter in front of a queue pair drops the packets that such a responder would drop, and sends its NAK.
 
 use weft_wire::packet::{HeaderBuf, Packet};
 use weft_wire::{Aeth, Bth, Headers, Kind, NakCode, Opcode, Psn, Service, Syndrome};
@@ -10,31 +10,31 @@ use crate::net::Datagram;
 /// The filter in front of one queue pair.
 #[derive(Clone, Debug)]
 pub struct Strict {
-    /// The queue pair that sends to it.
+    /// Number of the queue pair that sends to it.
     pub peer: u32,
-    /// The PSN that it waits for.
+    /// Next expected PSN.
     pub expected: Psn,
     /// Bytes of a full packet.
     pub mtu: usize,
-    /// The NAK for the gap was sent.
+    /// Whether the NAK for the current gap was sent.
     told: bool,
 }
 
-/// What is to be done with a packet.
+/// The filter's decision on a packet.
 pub enum Verdict {
-    /// Hand it over.
+    /// Deliver it.
     Pass,
-    /// Drop it, and send this if there is something.
+    /// Drop it, and send this NAK if there is one.
     Drop(Option<Datagram>),
 }
 
 impl Strict {
-    /// A filter for requests of `peer` that begin with `expected`.
+    /// Creates a filter for requests of `peer` that begin with `expected`.
     pub fn new(peer: u32, expected: u32, mtu: usize) -> Strict {
         Strict { peer, expected: Psn::new(expected), mtu, told: false }
     }
 
-    /// A packet to the queue pair.
+    /// Handles a packet to the queue pair.
     pub fn judge(&mut self, packet: &Packet<'_>, datagram: &Datagram) -> Verdict {
         if packet.info.kind.is_response() {
             return Verdict::Pass;
@@ -55,7 +55,7 @@ impl Strict {
         Verdict::Drop(self.nak(datagram))
     }
 
-    /// A packet from the queue pair: a NAK for want of a receive takes the request back.
+    /// Handles a packet from the queue pair: an RNR NAK moves the expected PSN back to the refused request.
     pub fn overhear(&mut self, packet: &Packet<'_>) {
         let rnr = packet.ext.aeth.is_some_and(|aeth| matches!(aeth.syndrome(), Syndrome::RnrNak(_)));
         if rnr && packet.info.kind == Kind::Acknowledge {

@@ -24,21 +24,21 @@ use crate::strict::{Strict, Verdict};
 
 /// Source port of all packets; the ICRC covers it.
 const SPORT: u16 = 0xc001;
-/// Time that a part of a long copy takes.
+/// Time for one part of a long copy.
 const COPY_STEP: Duration = Duration::from_micros(200);
 /// Bytes behind the null region: the longest message.
 const NULL_BYTES: u64 = 1 << 31;
 /// The one device of each host.
 pub const DEVICE: DeviceId = DeviceId(0);
 
-/// The way that connected queue pairs take to each other.
+/// The transport between connected queue pairs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Path {
     /// Packets, as between machines.
     Wire,
-    /// All processes are on one machine, and get at each other's memory.
+    /// All processes are on one machine and access each other's memory directly.
     Direct,
-    /// All are on one machine, and only lanes lead from one to another.
+    /// All are on one machine, connected by lanes only.
     Lanes,
 }
 
@@ -46,7 +46,7 @@ impl Path {
     /// All of them.
     pub const ALL: [Path; 3] = [Path::Wire, Path::Direct, Path::Lanes];
 
-    /// What the machine allows if chance has no say.
+    /// Returns the machine's settings without random choices.
     pub fn ways(self) -> Option<Ways> {
         match self {
             Path::Wire => None,
@@ -64,46 +64,46 @@ pub struct Host {
     pub ip: IpAddr,
     /// Events that were raised.
     pub events: Vec<Event>,
-    /// It takes part no longer: packets to it vanish. See [`World::kill`].
+    /// It no longer takes part, and packets to it vanish. See [`World::kill`].
     pub dead: bool,
-    /// It does nothing now, but is there. See [`World::stop`].
+    /// It is paused. See [`World::stop`].
     pub stopped: bool,
 }
 
 impl Host {
-    /// Its GID.
+    /// Returns its GID.
     pub fn gid(&self) -> Gid {
         Gid::from(self.ip)
     }
 
-    /// Whether it has work that waits for nothing.
+    /// Returns whether it has work that it can do now.
     fn goes_on(&self) -> bool {
         !self.dead && !self.stopped && self.hca.wants_transmit()
     }
 
-    /// Memory of its own.
+    /// Allocates memory.
     pub fn alloc(&mut self, len: usize) -> u64 {
         self.hca.memory().alloc(len)
     }
 
-    /// Allocate and register; answers address and key.
+    /// Allocates and registers memory; returns address and key.
     pub fn region(&mut self, pd: PdId, len: usize, access: Access) -> (u64, u32) {
         let addr = self.alloc(len);
         let keys = self.hca.reg_mr(pd, addr, len as u64, addr, access).expect("registration");
         (addr, keys.rkey)
     }
 
-    /// Store bytes.
+    /// Writes bytes.
     pub fn fill(&mut self, addr: u64, data: &[u8]) {
         self.hca.memory().write(addr, data);
     }
 
-    /// Look at bytes.
+    /// Reads bytes.
     pub fn look(&mut self, addr: u64, len: usize) -> Vec<u8> {
         self.hca.memory().bytes(addr, len)
     }
 
-    /// All completions that wait on a queue.
+    /// Polls all pending completions of a queue.
     pub fn poll(&mut self, cq: weft_verbs::CqId) -> Vec<Wc> {
         let mut all = Vec::new();
         let mut some = [Wc::default(); 16];
@@ -113,46 +113,46 @@ impl Host {
         all
     }
 
-    /// The path to another host.
+    /// Returns the path to another host.
     pub fn path_to(&self, dgid: Gid) -> AddressVector {
         let ah = AhRequest { dgid, is_global: true, port_num: 1, hop_limit: 64, ..AhRequest::default() };
         self.hca.resolve_av(DEVICE, &ah).expect("a path")
     }
 }
 
-/// All there is.
+/// The whole simulation.
 pub struct World {
     /// The time.
     pub now: Instant,
-    /// Chance.
+    /// The random numbers.
     pub rng: Rng,
     /// The hosts.
     pub hosts: Vec<Host>,
-    /// What is between them.
+    /// The network between the hosts.
     pub net: Net,
-    /// Packets sent, if they are kept: see [`World::record`].
+    /// Packets sent, if recording is on: see [`World::record`].
     pub recorded: Option<Vec<Datagram>>,
-    /// The machine that all processes are on, if they are on one.
+    /// The machine with all processes, if they are on one.
     pub machine: Option<Rc<RefCell<Machine>>>,
-    /// Queue pairs that keep nothing behind a gap, by number.
+    /// Filters for queue pairs that drop everything behind a gap, by number.
     pub strict: BTreeMap<u32, Strict>,
     tx: TxBatch,
 }
 
-/// What a step was.
+/// Result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// Packet or timer at this host.
     Host(usize),
-    /// A wake-up that a test asked for.
+    /// A wake-up that the test requested.
     Wake(u64),
-    /// Nothing a test would care for.
+    /// Something of no interest to a test.
     Other,
-    /// Nothing will ever happen again.
+    /// No event is left.
     Idle,
 }
 
-/// The address of a host.
+/// Returns the address of a host.
 pub fn address(v6: bool, host: usize) -> IpAddr {
     if v6 {
         IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host as u16 + 1))
@@ -169,7 +169,7 @@ fn flow(src: IpAddr, dst: IpAddr) -> Flow {
     }
 }
 
-/// Put the right ICRC at the end of a packet.
+/// Writes the correct ICRC at the end of a packet.
 pub fn seal(src: IpAddr, dst: IpAddr, bytes: &mut [u8]) {
     let crc = of_packet(flow(src, dst).seed(bytes.len(), 0), bytes);
     if let Some(end) = bytes.last_chunk_mut::<4>() {
@@ -178,17 +178,17 @@ pub fn seal(src: IpAddr, dst: IpAddr, bytes: &mut [u8]) {
 }
 
 impl World {
-    /// `count` hosts on one network.
+    /// Creates `count` hosts on one network.
     pub fn new(seed: u64, count: usize, v6: bool, faults: Faults) -> World {
         World::with(seed, count, v6, faults, None)
     }
 
-    /// `count` processes on a path.
+    /// Creates `count` processes on a path.
     pub fn on(path: Path, seed: u64, count: usize) -> World {
         World::with(seed, count, false, Faults::NONE, path.ways())
     }
 
-    /// `count` processes, on one machine that allows this, or on one each.
+    /// Creates `count` processes, on one machine with these settings, or on a machine each.
     pub fn with(seed: u64, count: usize, v6: bool, faults: Faults, ways: Option<Ways>) -> World {
         let mut rng = Rng::new(seed);
         let machine = ways.map(|ways| Rc::new(RefCell::new(Machine::new(Rng::new(rng.bits()), ways))));
@@ -224,7 +224,7 @@ impl World {
         }
     }
 
-    /// Keep every packet and every frame sent from now on.
+    /// Records every packet and every frame from now on.
     pub fn record(&mut self) {
         self.recorded = Some(Vec::new());
         if let Some(machine) = &self.machine {
@@ -232,7 +232,7 @@ impl World {
         }
     }
 
-    /// A process dies, or is there again (which only packets notice).
+    /// Kills a process, or brings it back (which only packets notice).
     pub fn kill(&mut self, host: usize, dead: bool) {
         self.hosts[host].dead = dead;
         if let Some(machine) = &self.machine {
@@ -240,7 +240,7 @@ impl World {
         }
     }
 
-    /// A process stops where it is, or goes on.
+    /// Stops a process where it is, or resumes it.
     pub fn stop(&mut self, host: usize, stopped: bool) {
         self.hosts[host].stopped = stopped;
         if let Some(machine) = &self.machine {
@@ -248,14 +248,14 @@ impl World {
         }
     }
 
-    /// How a process knows the one that owns a queue pair number, if both are on one machine.
+    /// Returns the number by which a process knows the owner of a queue pair number, if both are on one machine.
     pub fn peer(&self, of: usize, qpn: u32) -> Option<PeerId> {
         let slot = (qpn >> QPN_INDEX_BITS) as usize;
         let known = self.machine.is_some() && (1..=self.hosts.len()).contains(&slot);
         known.then(|| peer_id(of, slot - 1))
     }
 
-    /// Let all hosts send what they can.
+    /// Lets all hosts send as much as they can.
     pub fn flush(&mut self) {
         for index in 0..self.hosts.len() {
             let runs = !self.hosts[index].dead && !self.hosts[index].stopped;
@@ -277,7 +277,7 @@ impl World {
         }
     }
 
-    /// A process looks at what came to it from others of its machine.
+    /// Lets a process poll its lanes from other processes of its machine.
     fn look(&mut self, host: usize) {
         let Some(machine) = &self.machine else { return };
         machine.borrow_mut().begin_turn(host);
@@ -333,7 +333,7 @@ impl World {
         self.tx = tx;
     }
 
-    /// A packet arrives: check it as a link does and hand it to whoever has the address.
+    /// Delivers a packet: checks it as a link does and hands it to the host with the destination address.
     pub fn arrive(&mut self, datagram: &Datagram) -> Option<usize> {
         let (src, dst) = (datagram.src, datagram.dst);
         let want = Packet::icrc(&datagram.bytes)?;
@@ -369,10 +369,10 @@ impl World {
         touched
     }
 
-    /// Let the next thing happen.
+    /// Processes the next event.
     pub fn step(&mut self) -> Step {
         self.flush();
-        // A long copy goes on, after others had their turn.
+        // A long copy continues, after others had their turn.
         if self.machine.is_some() && self.hosts.iter().any(Host::goes_on) {
             self.now = self.now + COPY_STEP;
             self.flush();
@@ -411,7 +411,7 @@ impl World {
         step
     }
 
-    /// Go on until nothing will happen any more. Panics after `steps_max` steps: something goes in circles.
+    /// Runs until no event is left. Panics after `steps_max` steps, against endless loops.
     pub fn run(&mut self, steps_max: u64) {
         for _ in 0..steps_max {
             if self.step() == Step::Idle {
@@ -421,12 +421,12 @@ impl World {
         panic!("still busy after {steps_max} steps");
     }
 
-    /// Go on until nothing will happen any more: a million steps at most.
+    /// Runs until no event is left: a million steps at most.
     pub fn settle(&mut self) {
         self.run(1_000_000);
     }
 
-    /// Go on for a while.
+    /// Runs for this long.
     pub fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         self.net.wake(end, u64::MAX);
@@ -438,7 +438,7 @@ impl World {
     }
 }
 
-/// The description of a host's device.
+/// Returns the attributes of a host's device.
 pub fn device(host: usize, ip: IpAddr) -> DeviceAttr {
     DeviceAttr {
         name: format!("sim{host}"),

@@ -1,6 +1,6 @@
-//! Connections that break in the middle, for every reason there is, on every path: each work request still completes once
-//! and in order, what succeeded has happened, a region that was taken back is not touched any more, and what is left can
-//! be taken down. `WEFT_SIM_BROKEN` sets the number of seeds.
+//! Connections that break midway, for every possible reason, on every path. Each work request still completes once and
+//! in order. Operations reported as successful have happened. No access touches a deregistered region, and everything
+//! left can be destroyed. `WEFT_SIM_BROKEN` sets the number of seeds.
 
 use weft_sim::world::DEVICE;
 use weft_sim::{Faults, Path, QpOptions, Rng, Ways, World, end};
@@ -9,11 +9,11 @@ use weft_verbs::{
     SrqAttr, SrqInit, Wc, WcOpcode, WcStatus,
 };
 
-/// Seeds of a run.
+/// Seeds in a run.
 const SEEDS: u64 = 4000;
-/// Operations of a run.
+/// Operations in a run.
 const OPS: u64 = 40;
-/// Bytes that each operation has for itself.
+/// Bytes reserved for each operation.
 const SLOT: u64 = 6000;
 
 fn number(name: &str) -> Option<u64> {
@@ -33,7 +33,7 @@ fn check_order(wcs: &[Wc], posted: u64, what: &str) -> usize {
     good
 }
 
-/// Reasons that exist on every path, and one more where processes are scheduled.
+/// Reasons that exist on every path; paths on one machine have one more.
 const REASONS: u64 = 12;
 const STOPPED: u64 = 12;
 
@@ -126,7 +126,7 @@ fn run(seed: u64, path: Path) {
         9 => world.hosts[1].hca.remove_device(DEVICE),
         10 => world.hosts[0].hca.remove_device(DEVICE),
         11 => {
-            // The peer starts anew: what it gets now it does not know.
+            // The peer starts over: it does not know the packets that still arrive.
             end::go(&mut world, &b, QpType::Rc, QpState::Reset, &QpAttr::default()).unwrap();
         }
         STOPPED => {
@@ -153,7 +153,7 @@ fn run(seed: u64, path: Path) {
         let all = failed && !shared;
         check_order(&received, if all { OPS } else { received.len() as u64 }, "receives")
     };
-    // What the sender was told has happened.
+    // Operations reported to the sender as successful have happened.
     let mut message = 0;
     for (wr_id, (op, sge)) in ops.iter().enumerate().take(good) {
         let (at, len) = (wr_id * SLOT as usize, sge.length as usize);

@@ -1,6 +1,6 @@
-//! Thousands of seeds of two communication managers. `WEFT_SIM_SEEDS` sets another number, `WEFT_SIM_FIRST` another
-//! first one; a failing seed is printed, and `WEFT_SIM_SEED=… cargo test -p weft-sim --test cm_seeds replay` runs it
-//! alone.
+//! Thousands of seeds of two communication managers. `WEFT_SIM_SEEDS` sets the number of seeds, `WEFT_SIM_FIRST` the
+//! first one. The test prints a failing seed, and `WEFT_SIM_SEED=… cargo test -p weft-sim --test cm_seeds replay` runs
+//! it alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -11,12 +11,12 @@ use weft_sim::cm::hostile::Stranger;
 use weft_sim::cm::{Plan, run};
 use weft_sim::workload::Tally;
 
-/// Seeds that a run covers.
+/// Seeds in a run.
 const SEEDS: u64 = 10_000;
-/// One in so many of them is run once more, with strangers shouting.
+/// One seed in this many runs again, with strangers.
 const HOSTILE_EVERY: u64 = 4;
 const THREADS: u64 = 2;
-/// What so many seeds must have met on the way.
+/// Situations that the seeds together must meet.
 const MUST_BE_MET: [&str; 31] = [
     "lost",
     "reordered",
@@ -55,7 +55,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// A seed, and every so often the same with strangers: owners must be told the same, at the same times.
+/// Runs a seed, and some seeds again with strangers: owners must get the same events at the same times.
 fn try_seed(seed: u64) -> Result<Tally, String> {
     let plan = Plan::of(seed);
     let attempt = || {
@@ -127,7 +127,7 @@ fn every_seed_keeps_its_promises() {
     }
 }
 
-/// Does nothing unless `WEFT_SIM_SEED` names a seed; prints what each owner was told.
+/// Does nothing unless `WEFT_SIM_SEED` names a seed; prints the owners' events.
 #[test]
 fn replay() {
     if let Some(seed) = number("WEFT_SIM_SEED") {

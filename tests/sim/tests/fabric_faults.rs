@@ -1,11 +1,11 @@
-//! A thousand fabrics, each with thirty faults. `WEFT_SIM_SEEDS` sets another number, `WEFT_SIM_FIRST` another first one;
-//! a failing seed is printed.
+//! A thousand fabrics, each with thirty faults. `WEFT_SIM_SEEDS` sets the number of seeds, `WEFT_SIM_FIRST` the first
+//! one. The test prints a failing seed.
 
 use std::panic::catch_unwind;
 
 use weft_sim::fabric::{Tally, run};
 
-/// Seeds that a run covers.
+/// Seeds in a run.
 const SEEDS: u64 = 1000;
 const THREADS: u64 = 2;
 
@@ -32,7 +32,7 @@ fn verdicts_are_true_and_nothing_sticks_whatever_breaks() {
     });
     let all: Vec<_> = tallies.into_iter().flatten().collect();
     let sum = |of: fn(&Tally) -> u64| all.iter().map(of).sum::<u64>();
-    // A test that meets nothing proves nothing.
+    // A test whose faults never strike proves nothing.
     assert_eq!(all.len() as u64, seeds);
     if seeds >= SEEDS {
         assert!(sum(|tally| tally.good) > 100_000 && sum(|tally| tally.bad) > 10_000 && sum(|tally| tally.events) > 0);

@@ -1,11 +1,11 @@
-//! A thousand faults on fabrics whose packets go hop by hop, under traffic of every service. `WEFT_SIM_SEEDS` sets another
-//! number of seeds, `WEFT_SIM_FIRST` another first one; a failing seed is printed.
+//! A thousand faults on hop-by-hop fabrics, under traffic of every service. `WEFT_SIM_SEEDS` sets the number of seeds,
+//! `WEFT_SIM_FIRST` the first one. The test prints a failing seed.
 
 use std::panic::catch_unwind;
 
 use weft_sim::fabric::{FAULTS, StormTally, run_storm};
 
-/// Seeds that a run covers, of twenty faults each.
+/// Seeds in a run, with twenty faults each.
 const SEEDS: u64 = 50;
 const FAULTS_PER_SEED: u64 = 20;
 const THREADS: u64 = 2;
@@ -32,7 +32,7 @@ fn a_thousand_faults_leave_nobody_stuck_nothing_altered_and_nothing_uncounted() 
     });
     let sum = |of: &dyn Fn(&StormTally) -> u64| all.iter().map(of).sum::<u64>();
     assert_eq!(sum(&|tally| tally.struck.iter().sum()), seeds * FAULTS_PER_SEED, "faults that struck");
-    // A test that meets nothing proves nothing.
+    // A test whose faults never strike proves nothing.
     if seeds >= SEEDS {
         for (kind, fault) in FAULTS.iter().enumerate() {
             let (struck, felt) = (sum(&|tally| tally.struck[kind]), sum(&|tally| tally.felt[kind]));

@@ -1,5 +1,5 @@
-//! Hostile packets in the middle of honest traffic: nothing panics, nothing is touched that was not given, nothing grows
-//! without bound, and once they stop the adapter still works. `WEFT_SIM_HOSTILE` sets the number of rounds.
+//! Hostile packets amid honest traffic: nothing panics, no memory without remote rights is touched, no state grows
+//! without bound, and the adapter still works once they stop. `WEFT_SIM_HOSTILE` sets the number of rounds.
 
 use weft_sim::hostile::{inject, invent, mutate};
 use weft_sim::net::Datagram;
@@ -7,9 +7,9 @@ use weft_sim::world::DEVICE;
 use weft_sim::{End, Faults, QpOptions, Rng, World, end, pair};
 use weft_verbs::{Access, QpState, QpType, RecvWr, RemoteTarget, SendFlags, SendOp, SendWr, Sge, UdTarget};
 
-/// Rounds of a run.
+/// Rounds in a run.
 const ROUNDS: u64 = 600;
-/// Hostile packets of a round.
+/// Hostile packets in a round.
 const PACKETS: u64 = 120;
 /// Bytes of each region.
 const REGION: usize = 16_384;
@@ -19,7 +19,7 @@ struct Bed {
     kind: QpType,
     ends: [End; 2],
     options: QpOptions,
-    /// Memory that peers may use, and memory between that nobody may.
+    /// Memory that peers may access; the memory in between is private.
     open: [Sge; 2],
     secret: [Sge; 2],
     secret_bytes: Vec<u8>,
@@ -77,7 +77,7 @@ impl Bed {
         }
     }
 
-    /// After an error: reset and connect anew.
+    /// Resets and reconnects after an error.
     fn revive(&mut self) {
         if self.ends.iter().all(|end| end.state(&self.world) == QpState::Rts) {
             return;
@@ -137,7 +137,7 @@ fn round(seed: u64) {
     }
     bed.check();
 
-    // Quiet again: a fresh connection works as if nothing had been.
+    // Quiet again: a fresh connection works as on a new adapter.
     bed.world.settle();
     for end in bed.ends {
         end::go(&mut bed.world, &end, bed.kind, QpState::Reset, &Default::default()).unwrap();
@@ -173,7 +173,7 @@ fn hostile_packets_do_no_harm() {
     }
 }
 
-/// Packets from an address that is not the peer's change nothing and are counted.
+/// Packets from an address other than the peer's change nothing and are counted.
 #[test]
 fn packets_from_a_stranger_are_dropped() {
     let mut world = World::new(1, 3, false, Faults::NONE);

@@ -1,18 +1,18 @@
-//! A hostile process on the same machine, between honest ones: nothing panics, nothing is touched that was not given, and
-//! once it stops the adapter still works. `WEFT_SIM_HOSTILE` sets the number of rounds.
+//! A hostile process among honest ones on the same machine: nothing panics, no memory without remote rights is touched,
+//! and the adapter still works once it stops. `WEFT_SIM_HOSTILE` sets the number of rounds.
 
 use weft_sim::hostile_frames::{invent, mutate};
 use weft_sim::machine::Held;
 use weft_sim::{End, Faults, Path, QpOptions, Rng, Ways, World, end, pair};
 use weft_verbs::{Access, QpState, QpType, RecvWr, RemoteTarget, SendFlags, SendOp, SendWr, Sge};
 
-/// Rounds of a run.
+/// Rounds in a run.
 const ROUNDS: u64 = 600;
-/// Hostile frames of a round.
+/// Hostile frames in a round.
 const FRAMES: u64 = 120;
 /// Bytes of each region.
 const REGION: usize = 40_000;
-/// Frames that are kept to be changed.
+/// Maximum number of recorded frames to mutate.
 const KEPT_MAX: usize = 400;
 
 struct Bed {
@@ -20,7 +20,7 @@ struct Bed {
     kind: QpType,
     ends: [End; 2],
     options: QpOptions,
-    /// Memory that peers may use, and memory between that nobody may.
+    /// Memory that peers may access; the memory in between is private.
     open: [Sge; 2],
     secret: [Sge; 2],
     secret_bytes: Vec<u8>,
@@ -73,7 +73,7 @@ impl Bed {
         }
     }
 
-    /// After an error: reset and connect anew.
+    /// Resets and reconnects after an error.
     fn revive(&mut self) {
         if self.ends.iter().all(|end| end.state(&self.world) == QpState::Rts) {
             return;
@@ -84,7 +84,7 @@ impl Bed {
         end::connect(&mut self.world, [&self.ends[0], &self.ends[1]], [self.kind; 2], &self.options);
     }
 
-    /// A hostile frame, from the peer that is known or from a third process.
+    /// Injects a hostile frame, from the real peer or from a third process.
     fn harm(&mut self, rng: &mut Rng) {
         let machine = self.world.machine.clone().expect("a machine");
         let mut machine = machine.borrow_mut();
@@ -149,7 +149,7 @@ fn round(seed: u64, path: Path) {
     }
     bed.check();
 
-    // Quiet again: a fresh connection works as if nothing had been.
+    // Quiet again: a fresh connection works as on a new adapter.
     bed.world.settle();
     for end in bed.ends {
         end::go(&mut bed.world, &end, bed.kind, QpState::Reset, &Default::default()).unwrap();
@@ -191,7 +191,7 @@ fn hostile_frames_do_no_harm_where_only_lanes_lead() {
     rounds(Path::Lanes);
 }
 
-/// What a third process puts into its lane for a connection that is not its own changes nothing.
+/// Frames that a third process sends for another process's connection change nothing.
 #[test]
 fn frames_from_a_stranger_are_dropped() {
     for path in [Path::Direct, Path::Lanes] {
@@ -207,7 +207,7 @@ fn frames_from_a_stranger_are_dropped() {
         world.hosts[1].hca.post_recv(b.qp, &wr).unwrap();
         a.send(&mut world, 1, SendOp::Send, Sge { addr, length: 0, lkey }).unwrap();
         world.step();
-        // The honest frame never arrives; the same one comes from somebody else.
+        // The honest frame never arrives; the third process sends an identical one.
         let (_, _, held) = machine.borrow().recorded.clone().unwrap().remove(0);
         machine.borrow_mut().empty_lane(0, 1);
         world.kill(0, true);

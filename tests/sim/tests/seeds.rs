@@ -1,6 +1,6 @@
 //! Ten thousand seeds on the wire, and as many on one machine: with direct copies, and by lanes alone. `WEFT_SIM_SEEDS`
-//! sets another number, `WEFT_SIM_FIRST` another first one; a failing seed is printed, and
-//! `WEFT_SIM_SEED=… WEFT_SIM_PATH=… cargo test -p weft-sim replay` runs it alone.
+//! sets the number of seeds, `WEFT_SIM_FIRST` the first one. The test prints a failing seed, and `WEFT_SIM_SEED=…
+//! WEFT_SIM_PATH=… cargo test -p weft-sim replay` runs it alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -10,10 +10,10 @@ use std::time::Instant;
 use weft_sim::Path;
 use weft_sim::workload::Tally;
 
-/// Seeds that a run covers.
+/// Seeds in a run.
 const SEEDS: u64 = 10_000;
 const THREADS: u64 = 2;
-/// What so many seeds must have met on the way, whatever the path.
+/// Situations that the seeds together must meet on every path.
 const ANYWHERE: [&str; 12] = [
     "rdma_recvs",
     "drained",

@@ -1,4 +1,4 @@
-//! A manager brings up fabrics of every shape, keeps them up through faults, and passes them on to others.
+//! A manager brings up fabrics of every shape, keeps them up through faults, and hands them over to others.
 
 use weft_fabric::topology::generate::Shape;
 use weft_fabric::{Delivery, PortRef};
@@ -40,7 +40,7 @@ fn every_shape_comes_up() {
     }
 }
 
-/// A fat tree of 16 hosts whose first host has a manager.
+/// Brings up a fabric of this shape with a manager at its first host.
 fn up(shape: Shape, seed: u64) -> (World, PortRef) {
     let mut world = World::new(shape, seed);
     let at = world.host(0);
@@ -59,7 +59,7 @@ fn lids(world: &World) -> Vec<(PortRef, u16)> {
     ports.filter_map(|at| Some((at, world.fabric.port_info(at)?.lid))).filter(|(_, lid)| *lid != 0).collect()
 }
 
-/// A cable between two switches, by one of its ports.
+/// Returns one port of a cable between two switches.
 fn trunk(world: &World, number: usize) -> PortRef {
     let is_switch = |at: PortRef| world.fabric.kind(at.node) == Some(weft_fabric::topology::NodeKind::Switch);
     let trunks = world.fabric.cables().map(|cable| cable.ends).filter(|ends| ends.iter().all(|end| is_switch(*end)));
@@ -104,7 +104,7 @@ fn a_light_sweep_asks_each_switch_once() {
     world.settle();
     let after = world.manager(at).status();
     assert_eq!(after.sweeps, before.sweeps + 1);
-    // Of each of 20 switches, and of the manager's own port.
+    // One from each of 20 switches, and one from the manager's own port.
     assert_eq!(after.wire.sent - before.wire.sent, 21);
 }
 
@@ -155,7 +155,7 @@ fn what_a_port_does_not_do_it_is_told_once() {
         world.settle();
         world.manager(at).status().wire.sent - before
     };
-    // Whatever time it is told, a port says that it keeps none.
+    // The port reports a timeout of zero, whatever the manager sets.
     let forgetful = |delivery: &mut Delivery| {
         let header = delivery.mad.header;
         if header.class().is_subn() && header.method() == Method::GET_RESP && header.attr_id() == AttrId::PORT_INFO {

@@ -1,5 +1,5 @@
-//! Several managers of one subnet: one rules, the others stand by, and it passes from one to another without a LID that
-//! changes.
+//! Several managers of one subnet: one is master, the others stand by, and mastership moves between them without
+//! changing a LID.
 
 use weft_fabric::PortRef;
 use weft_fabric::topology::NodeKind;
@@ -30,7 +30,7 @@ fn lids(world: &World) -> Vec<(PortRef, u16)> {
     ports.filter_map(|at| Some((at, world.fabric.port_info(at)?.lid))).filter(|(_, lid)| *lid != 0).collect()
 }
 
-/// Managers of these priorities at the first hosts, started a second apart.
+/// Starts managers of these priorities at the first hosts, a second apart.
 fn started(priorities: &[u8]) -> (World, Vec<PortRef>) {
     let mut world = tree();
     let ports: Vec<PortRef> = (0..priorities.len()).map(|number| world.host(number)).collect();
@@ -61,13 +61,13 @@ fn who_stands_by_takes_over_and_nobody_has_another_lid() {
     let before = lids(&world);
     for (dead, heir) in [(0, 1), (1, 2)] {
         world.kill(ports[dead]);
-        // Four polls that are not answered, a second apart, each asked four times.
+        // Four unanswered polls, a second apart, each sent four times.
         let taken = world.until(10 * SECOND, |world| world.masters() == [ports[heir]]);
         assert!(taken, "{}", world.log());
         world.pass(3 * SECOND);
         assert_eq!((faults(&world), lids(&world)), (vec![], before.clone()), "{}", world.log());
     }
-    // The first comes back and is handed over to.
+    // The first returns, and the other hands over to it.
     world.start(ports[0], |setup| quick(setup, 3));
     world.pass(5 * SECOND);
     assert_eq!(world.masters(), [ports[0]], "{}", world.log());
@@ -204,7 +204,7 @@ fn who_hands_over_while_it_asks_for_names_has_them_when_it_rules_again() {
     assert!(world.until(SECOND, |world| is_naming(world, at)), "{}", world.log());
     let before = lids(&world);
     world.start(other, |setup| quick(setup, 2));
-    // Four times 200 ms it waits for the name.
+    // It waits four times 200 ms for the name.
     let soon = Duration::from_millis(500);
     assert!(world.until(soon, |world| world.masters() == [other]), "{}", world.log());
     world.twist = None;

@@ -1,4 +1,4 @@
-//! Options of opensm.conf that an administrator would notice, each read back from what the fabric has of it.
+//! Options of opensm.conf that matter to an administrator, each read back from the fabric.
 
 use weft_fabric::PortRef;
 use weft_fabric::topology::generate::Shape;
@@ -10,11 +10,11 @@ use weft_wire::mad::subn::{LinkSpeed, LinkSpeedExt, LinkSpeedExt2, LinkWidth, Po
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What a manager with this file works by.
+/// Returns the settings of a manager with this file.
 fn configured(own: u64, text: &str, file: &str) -> Setup {
-    let (options, remarks) = options::parse(text, "opensm.conf", Options::default());
-    assert!(remarks.iter().all(|remark| remark.level < Level::Error), "{text}: {remarks:?}");
-    assert!(remarks.iter().all(|remark| !remark.what.contains("no effect")), "{text}: {remarks:?}");
+    let (options, diagnostics) = options::parse(text, "opensm.conf", Options::default());
+    assert!(diagnostics.iter().all(|diagnostic| diagnostic.level < Level::Error), "{text}: {diagnostics:?}");
+    assert!(diagnostics.iter().all(|diagnostic| !diagnostic.what.contains("no effect")), "{text}: {diagnostics:?}");
     Setup::configured(own, &options, &mut |_| if file.is_empty() { Err("none".into()) } else { Ok(file.into()) }).0
 }
 
@@ -22,7 +22,7 @@ fn tree() -> World {
     World::new(Shape::FatTree { radix: 4, levels: 2, hosts: None, hosts_per_leaf: None }, 1)
 }
 
-/// A fabric under a manager with this file, which is at the first host.
+/// Creates a fabric under a manager with this file, at the first host.
 fn under(text: &str) -> World {
     let mut world = tree();
     let at = world.host(0);
@@ -32,7 +32,7 @@ fn under(text: &str) -> World {
     world
 }
 
-/// A host's port, a switch's port that faces a host, one that faces a switch, and a switch's port 0.
+/// Returns a host's port, a switch's port that faces a host, one that faces a switch, and a switch's port 0.
 fn ports(world: &World) -> [PortInfo; 4] {
     let host = world.host(1);
     let leaf = world.fabric.peer(host).expect("a cable");
@@ -46,7 +46,7 @@ fn serves(world: &World, at: PortRef) -> bool {
     world.managers[&at].manager.status().is_up
 }
 
-/// What the file says, and whether the ports have it.
+/// A line of the file, and a check that the ports follow it.
 type Row = (&'static str, fn([PortInfo; 4]) -> bool);
 
 const ROWS: &[Row] = &[
@@ -170,7 +170,7 @@ fn who_stands_by_takes_over_within_twice_the_time_between_its_polls() {
             assert_eq!(world.masters(), [first], "{}", world.log());
             let polling = Duration::from_millis(polling.parse().expect("a number"));
             for answers in [true, false] {
-                // Dead, its system refuses questions or answers nothing at all; alive, it stays master.
+                // Once dead, its system rejects queries or answers nothing at all; alive, it stays master.
                 world.pass(5 * polling);
                 assert_eq!(world.masters(), [first], "{text}{}", world.log());
                 if !answers {
@@ -209,7 +209,7 @@ fn an_m_key_is_changed_while_ports_are_guarded_by_another() {
     world.pass(5 * SECOND);
     assert!(has(&world, 0x5678), "{}", world.log());
     assert_eq!(world.count(|event| matches!(event, Event::Gone { .. })), 0, "{}", world.log());
-    // Another one, at another host, that was only told the keys of before.
+    // Another manager, at another host, that knows only the earlier keys.
     let keys = world.manager(at).guid2mkey();
     world.kill(at);
     let other = world.host(3);

@@ -1,5 +1,5 @@
-//! Adapters with several ports: each port has an agent of its own, and a manager sets what that agent says. A port that
-//! refuses to be set keeps the subnet from counting as up.
+//! Adapters with several ports: each port has an agent of its own, which the manager configures. A port that refuses
+//! its configuration keeps the subnet from counting as up.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -73,7 +73,7 @@ fn every_port_of_the_managers_own_adapter_comes_up() {
 
 #[test]
 fn a_port_that_refuses_its_configuration_keeps_the_subnet_from_being_up() {
-    // From its LID on, one host's port answers every PortInfo with an error, and sends back what it was sent.
+    // Once it has its LID, one host's port answers every PortInfo with an error, and echoes the request's data.
     let refuses = |delivery: &mut Delivery| {
         let mut smp = *Smp::ref_from_mad(&delivery.mad);
         let header = smp.header;

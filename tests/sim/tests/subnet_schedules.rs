@@ -1,5 +1,5 @@
-//! Random fault schedules: links flap, switches reboot, datagrams are lost, managers die and come again. When it is over,
-//! the subnet always is as it has to be. `WEFT_SIM_SUBNET` sets the number of seeds, `WEFT_SIM_SUBNET_FIRST` the
+//! Random fault schedules: links flap, switches reboot, datagrams are lost, managers die and return. Afterwards the
+//! subnet is always in the required state. `WEFT_SIM_SUBNET` sets the number of seeds, `WEFT_SIM_SUBNET_FIRST` the
 //! first one.
 
 use weft_fabric::PortRef;
@@ -10,13 +10,13 @@ use weft_sim::subnet::{World, check};
 use weft_sm::routing::chain::Chain;
 use weft_verbs::Duration;
 
-/// Schedules of a run.
+/// Schedules in a run.
 const SEEDS: u64 = 1000;
-/// The same on fabrics whose routing needs lanes.
+/// Schedules in a run on fabrics whose routing needs lanes.
 const SEEDS_WITH_LANES: u64 = 400;
-/// Faults of a schedule.
+/// Faults in a schedule.
 const FAULTS: u64 = 12;
-/// Datagrams of managers that are lost, of a million.
+/// Managers' datagrams that are lost, per million.
 const LOSS: u64 = 50_000;
 
 fn shape(seed: u64) -> Shape {
@@ -28,7 +28,7 @@ fn shape(seed: u64) -> Shape {
     }
 }
 
-/// Fabrics whose routing needs lanes, and engines that give them some.
+/// Returns a fabric whose routing needs lanes, and an engine that assigns them.
 fn with_lanes(seed: u64) -> (Shape, &'static str) {
     let torus = |sizes: &[u32]| Shape::Torus { sizes: sizes.to_vec(), hosts_per_switch: 1, wraps: true };
     let dragonfly =
@@ -45,9 +45,9 @@ fn with_lanes(seed: u64) -> (Shape, &'static str) {
     }
 }
 
-/// A fabric, its managers, and what may happen to them.
+/// A fabric, its managers, and their possible faults.
 struct Schedule {
-    /// The first engine of managers.
+    /// Routing engine of the managers' first choice.
     engine: &'static str,
     world: World,
     rng: Rng,
@@ -125,7 +125,7 @@ fn run_on(seed: u64, fabric: (Shape, &'static str)) {
     if schedule.world.managers.is_empty() {
         schedule.start(0);
     }
-    // What is lost is lost to the end; then all has to come to rest.
+    // Losses continue for a while; without them the fabric must come to rest.
     schedule.world.pass(Duration::from_secs(30));
     schedule.world.loss_ppm = 0;
     schedule.world.pass(Duration::from_secs(60));
@@ -135,7 +135,7 @@ fn run_on(seed: u64, fabric: (Shape, &'static str)) {
     assert_eq!(faults, [], "seed {seed}:{}{}", world.log(), held(world, at));
 }
 
-/// What a master holds its ports to be.
+/// Describes the ports as a master believes them to be.
 fn held(world: &World, at: PortRef) -> String {
     let subnet = world.managers[&at].manager.subnet();
     let of = |(_, node): (_, &weft_sm::subnet::Node)| {
@@ -145,21 +145,23 @@ fn held(world: &World, at: PortRef) -> String {
     subnet.nodes().map(of).collect()
 }
 
-/// Seeds that once ended badly.
+/// Seeds that once failed.
 ///
 /// - 784: the master's own port refused a Set, and another manager gave it another LID before it was read back.
-/// - 8998: a switch booted while it was told how long its table is, so that only the blocks of it were gone.
+/// - 8998: a switch booted while the manager wrote its table's length, so that only the table's blocks were lost.
 /// - 18143: another manager that gave itself the same LID had written LIDs and tables.
 /// - 11124, 11550, 19115, 49190, 68464: a link fell back between the answer of its host and the end of the sweep.
-/// - 14026: two masters, of which one did not see the other; 70000, 77706: of which one was gone before it was heard of.
-/// - 76161: a link came up while another master was told of it.
-/// - 5209, 21270, 24141, 67977: the master's own link fell back after its port was looked at and before its switch was.
+/// - 14026: two masters, of which one did not see the other; 70000, 77706: one of them was gone before the other
+///   learned of it.
+/// - 76161: a link came up while the manager learned of another master.
+/// - 5209, 21270, 24141, 67977: the master's own link fell back after the master had read its port and before it read
+///   its switch.
 const KEPT: &[u64] =
     &[784, 5209, 8998, 11124, 11550, 14026, 18143, 19115, 21270, 24141, 49190, 67977, 68464, 70000, 76161, 77706];
 
-/// The same where routing needs lanes.
+/// Seeds that once failed where routing needs lanes.
 ///
-/// - 3957: another master had not heard what a port is, and wrote lanes for one that has a single one.
+/// - 3957: another master had not learned a port's capabilities, and wrote lanes for one with a single lane.
 const KEPT_WITH_LANES: &[u64] = &[3957];
 
 #[test]

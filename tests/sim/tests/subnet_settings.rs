@@ -1,4 +1,5 @@
-//! What a manager gives ports besides LIDs: P_Keys, what switches enforce, lanes. Read back from the fabric itself.
+//! Settings that a manager gives ports besides LIDs: P_Keys, enforcement by switches, lanes. Read back from the fabric
+//! itself.
 
 use weft_fabric::PortRef;
 use weft_fabric::topology::generate::Shape;
@@ -11,8 +12,8 @@ use weft_verbs::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn partitions(text: &str) -> impl FnOnce(&mut Setup) {
-    let (config, remarks) = partition::parse(text, "partitions.conf");
-    assert!(remarks.iter().all(|remark| remark.level < options::Level::Error), "{remarks:?}");
+    let (config, diagnostics) = partition::parse(text, "partitions.conf");
+    assert!(diagnostics.iter().all(|diagnostic| diagnostic.level < options::Level::Error), "{diagnostics:?}");
     move |setup| setup.partitions = config
 }
 
@@ -46,7 +47,7 @@ fn partitions_reach_hosts_and_switches_and_follow_the_file() {
     assert!(facing.iter().all(|at| enforced(&world, *at) == (true, true)));
     assert_eq!(check(&world.fabric, hosts[0], &world.managers[&hosts[0]].manager), []);
 
-    // Another file: keys stay where they are, what is gone leaves a hole.
+    // With another file, keys stay at their indices, and a removed one leaves a hole.
     let mut setup = Setup::new(guids[0]);
     partitions(&format!("Default=0x7fff : ALL=full ; B=0x3 : {:#x}=full ; C=0x4 : ALL=full ;", guids[1]))(&mut setup);
     let (options, _) = options::parse("part_enforce out\n", "opensm.conf", Options::default());

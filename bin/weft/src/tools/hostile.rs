@@ -1,4 +1,4 @@
-//! Fuzzes whole tools with a hostile fabric (`umad_api::liar`): no tool panics or sends requests forever, and no
+//! Fuzzes whole tools with a hostile fabric (`umad_api::fuzz_umad`): no tool panics or sends requests forever, and no
 //! control characters that a terminal would obey reach the output.
 //!
 //! `WEFT_ROUNDS` sets how often every command line runs, `WEFT_SEED` the first seed; a failure prints its own seed.
@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 
 use crate::output::heard;
-use crate::umad_api::liar;
+use crate::umad_api::fuzz_umad;
 
 /// Default number of rounds.
 const ROUNDS: u64 = 1;
@@ -56,7 +56,7 @@ struct Culprit<'a>(u64, &'a str);
 impl Drop for Culprit<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            liar::silence();
+            fuzz_umad::silence();
             eprintln!("seed {}:{} (it had printed {} bytes)", self.0, self.1, heard::take().len());
         }
     }
@@ -66,10 +66,10 @@ fn attack(seed: u64, line: &str) -> usize {
     let culprit = Culprit(seed, line);
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     let tool = words[0].to_str().and_then(super::find).expect("a tool");
-    liar::tell(seed);
+    fuzz_umad::tell(seed);
     heard::listen();
     (tool.run)(&words[1..]);
-    let endless = liar::silence();
+    let endless = fuzz_umad::silence();
     let said = heard::take();
     drop(culprit);
     assert!(!endless, "seed {seed}:{line} asks for ever");

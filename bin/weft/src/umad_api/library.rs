@@ -113,8 +113,8 @@ impl Library {
     /// The library is missing, or is no libibumad.
     pub fn load(which: Which) -> Result<Library> {
         #[cfg(test)]
-        if let Some(liar) = super::liar::library() {
-            return Ok(liar);
+        if let Some(fuzz_umad) = super::fuzz_umad::library() {
+            return Ok(fuzz_umad);
         }
         // Such a library has already loaded a libibumad, whose datagram layout it uses; two in one process would
         // disagree.

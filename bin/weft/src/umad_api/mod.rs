@@ -5,7 +5,7 @@
 
 mod ca;
 #[cfg(test)]
-pub mod liar;
+pub mod fuzz_umad;
 mod library;
 mod packet;
 mod port;

@@ -23,11 +23,11 @@ impl Cm {
         let named = |local: u32| Some(Addressee::Connection(ConnId(local)));
         match CmMessage::from_mad(&mad).ok()? {
             CmMessage::Req(req) => {
-                let known = self.book.remote_ids.get(&(req.local_ca_guid, req.local_comm_id));
+                let known = self.tables.remote_ids.get(&(req.local_ca_guid, req.local_comm_id));
                 Some(known.map_or(Addressee::Service(req.service_id.0), |conn| Addressee::Connection(*conn)))
             }
             CmMessage::SidrReq(req) => {
-                let known = self.book.remote_sidrs.get(&(from.dgid, req.request_id));
+                let known = self.tables.remote_sidrs.get(&(from.dgid, req.request_id));
                 Some(known.map_or(Addressee::Service(req.service_id.0), |conn| Addressee::Connection(*conn)))
             }
             CmMessage::Rej(rej) => self.rejected(&rej).map(Addressee::Connection),

@@ -4,7 +4,6 @@
 use weft_verbs::Instant;
 use weft_wire::cm::{ApStatus, Apr, Lap, Mra, PrivateData};
 
-use super::book::Book;
 use super::cm::{Cm, Rx};
 use super::comm_id::ConnId;
 use super::command::{Done, allowed_lap};
@@ -15,6 +14,7 @@ use super::message;
 use super::path::Path;
 use super::receive::patience;
 use super::state::{Action, Input, State, lap_step, step};
+use super::tables::ConnTables;
 
 /// Response timeout of a LAP: the value that Linux's RDMA CM uses for all messages, about four seconds.
 const LAP_RESPONSE_TIMEOUT: u8 = 20;
@@ -26,13 +26,13 @@ impl Cm {
         let tid = self.own_tid(conn);
         let device = self.both(conn)?.1.to.device;
         let ca = *self.devices.get(&device).ok_or(CmError::NoDevice(device))?;
-        let (book, conn) = self.both(conn)?;
+        let (tables, conn) = self.both(conn)?;
         let next = allowed_lap(conn.state, conn.lap, Input::SendLap)?;
         let lap = message::lap(conn, &ca, alternate, LAP_RESPONSE_TIMEOUT, private_data)?;
         conn.lap = next;
         conn.tid = tid;
         conn.alternate_dgid = Some(alternate.dgid);
-        book.ask(now, conn, lap, 0);
+        tables.ask(now, conn, lap, 0);
         Ok(())
     }
 
@@ -47,7 +47,7 @@ impl Cm {
         private_data: &[u8],
     ) -> Done {
         self.allowed(conn, Input::SendApr)?;
-        let (book, conn) = self.both(conn)?;
+        let (tables, conn) = self.both(conn)?;
         let next = allowed_lap(conn.state, conn.lap, Input::SendApr)?;
         let apr = Apr {
             local_comm_id: conn.id.0,
@@ -59,40 +59,40 @@ impl Cm {
         };
         conn.lap = next;
         conn.reply = None;
-        book.say(conn, apr);
+        tables.say(conn, apr);
         Ok(())
     }
 
     pub(super) fn on_lap(&mut self, rx: &Rx<'_>, lap: &Lap) {
-        let Some((book, conn)) = self.find(rx, lap.remote_comm_id, lap.local_comm_id) else { return };
+        let Some((tables, conn)) = self.find(rx, lap.remote_comm_id, lap.local_comm_id) else { return };
         if conn.local_qpn != lap.remote_qpn {
-            book.stats.rx_unexpected += 1;
+            tables.stats.rx_unexpected += 1;
             return;
         }
-        if book.take_lap(rx, conn, Input::RxLap) {
+        if tables.take_lap(rx, conn, Input::RxLap) {
             conn.tid = rx.tid;
             let path = message::path_back(&lap.alternate, conn.pkey, conn.path_mtu);
-            book.tell(conn, EventKind::LapReceived(Box::new(path)), lap.private_data.as_slice());
+            tables.tell(conn, EventKind::LapReceived(Box::new(path)), lap.private_data.as_slice());
         }
     }
 
     pub(super) fn on_apr(&mut self, rx: &Rx<'_>, apr: &Apr) {
-        let Some((book, conn)) = self.find(rx, apr.remote_comm_id, apr.local_comm_id) else { return };
-        if book.take_lap(rx, conn, Input::RxApr) {
-            book.answered(conn);
+        let Some((tables, conn)) = self.find(rx, apr.remote_comm_id, apr.local_comm_id) else { return };
+        if tables.take_lap(rx, conn, Input::RxApr) {
+            tables.answered(conn);
             let info = apr.info.as_slice();
             let info = info[..usize::from(apr.info_len).min(info.len())].to_vec();
             let received = AprReceived { status: apr.status, info };
-            book.tell(conn, EventKind::AprReceived(received), apr.private_data.as_slice());
+            tables.tell(conn, EventKind::AprReceived(received), apr.private_data.as_slice());
         }
     }
 
     pub(super) fn on_mra_lap(&mut self, rx: &Rx<'_>, mra: &Mra) {
-        let Some((book, conn)) = self.find(rx, mra.remote_comm_id, mra.local_comm_id) else { return };
-        if book.take_lap(rx, conn, Input::RxMraLap) {
-            book.extend(rx.now, conn, patience(conn, mra.service_timeout));
+        let Some((tables, conn)) = self.find(rx, mra.remote_comm_id, mra.local_comm_id) else { return };
+        if tables.take_lap(rx, conn, Input::RxMraLap) {
+            tables.extend(rx.now, conn, patience(conn, mra.service_timeout));
             let kind = EventKind::MraReceived { service_timeout: mra.service_timeout };
-            book.tell(conn, kind, mra.private_data.as_slice());
+            tables.tell(conn, kind, mra.private_data.as_slice());
         }
     }
 
@@ -102,13 +102,13 @@ impl Cm {
         let (next, action) = lap_step(conn.lap, Input::GiveUp);
         if action == Action::Tell {
             conn.lap = next;
-            self.book.answered(conn);
-            self.book.tell(conn, EventKind::LapError, &[]);
+            self.tables.answered(conn);
+            self.tables.tell(conn, EventKind::LapError, &[]);
         }
     }
 }
 
-impl Book {
+impl ConnTables {
     /// Applies the LAP table to a received message. Returns whether to tell the owner.
     fn take_lap(&mut self, rx: &Rx<'_>, conn: &mut Conn, input: Input) -> bool {
         let stands = conn.state == State::Established && step(conn.state, input).1 == Action::Alternate;

@@ -8,7 +8,6 @@ use weft_verbs::Instant;
 use weft_wire::cm::{CmMessage, RejectReason};
 use weft_wire::mad::{AttrId, Mad};
 
-use super::book::Book;
 use super::comm_id::{CommIds, ConnId};
 use super::conn::Conn;
 use super::early::Early;
@@ -20,6 +19,7 @@ use super::message;
 use super::param::CaInfo;
 use super::state::{Action, Input, State, step};
 use super::stats::{CmStats, column};
+use super::tables::ConnTables;
 
 /// Received datagram in processing.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ pub struct Cm {
     pub(super) listeners: Listeners,
     pub(super) conns: FxHashMap<ConnId, Box<Conn>>,
     pub(super) early: Early,
-    pub(super) book: Book,
+    pub(super) tables: ConnTables,
 }
 
 impl Cm {
@@ -52,7 +52,7 @@ impl Cm {
             listeners: Listeners::default(),
             conns: FxHashMap::default(),
             early: Early::default(),
-            book: Book::default(),
+            tables: ConnTables::default(),
         }
     }
 
@@ -72,15 +72,15 @@ impl Cm {
     pub fn handle_mad(&mut self, now: Instant, from: &GmpAddress, bytes: &MadBytes) {
         let mad: Mad = zerocopy::transmute!(*bytes);
         let Ok(message) = CmMessage::from_mad(&mad) else {
-            self.book.stats.rx_malformed += 1;
+            self.tables.stats.rx_malformed += 1;
             return;
         };
         if !self.devices.contains_key(&from.device) {
-            self.book.stats.rx_unexpected += 1;
+            self.tables.stats.rx_unexpected += 1;
             return;
         }
         let (tid, attr_id, attr_mod) = (mad.header.tid(), mad.header.attr_id(), mad.header.attr_mod());
-        self.book.stats.rx_msgs[column(attr_id)] += 1;
+        self.tables.stats.rx_msgs[column(attr_id)] += 1;
         let rx = &Rx { now, from, tid, attr_id, attr_mod };
         let early = self.is_early(rx, &message);
         if early.is_none_or(|service_id| !self.early.keep(now, service_id, from, bytes)) {
@@ -93,11 +93,11 @@ impl Cm {
     fn is_early(&self, rx: &Rx<'_>, message: &CmMessage) -> Option<u64> {
         let (service_id, known) = match message {
             CmMessage::Req(req) => {
-                let again = self.book.remote_ids.contains_key(&(req.local_ca_guid, req.local_comm_id));
-                (req.service_id.0, again || self.book.peers.contains_key(&(req.service_id.0, rx.from.dgid)))
+                let again = self.tables.remote_ids.contains_key(&(req.local_ca_guid, req.local_comm_id));
+                (req.service_id.0, again || self.tables.peers.contains_key(&(req.service_id.0, rx.from.dgid)))
             }
             CmMessage::SidrReq(req) => {
-                (req.service_id.0, self.book.remote_sidrs.contains_key(&(rx.from.dgid, req.request_id)))
+                (req.service_id.0, self.tables.remote_sidrs.contains_key(&(rx.from.dgid, req.request_id)))
             }
             _ => return None,
         };
@@ -135,13 +135,13 @@ impl Cm {
     /// Handles everything that is due.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.on_early(now);
-        while let Some((deadline, id)) = self.book.timers.first().copied() {
+        while let Some((deadline, id)) = self.tables.timers.first().copied() {
             if deadline > now {
                 break;
             }
             match self.conns.get_mut(&id) {
-                Some(conn) => self.book.arm(conn, None),
-                None => drop(self.book.timers.pop_first()),
+                Some(conn) => self.tables.arm(conn, None),
+                None => drop(self.tables.timers.pop_first()),
             }
             self.on_timer(now, id);
         }
@@ -159,9 +159,9 @@ impl Cm {
             due => {
                 let deadline = retry.deadline();
                 if due == Due::Again {
-                    self.book.ask_again(conn);
+                    self.tables.ask_again(conn);
                 }
-                self.book.arm(conn, Some(deadline));
+                self.tables.arm(conn, Some(deadline));
             }
         }
     }
@@ -183,37 +183,37 @@ impl Cm {
             Action::TellBoth => {
                 let guid = self.devices.get(&conn.to.device).map_or(0, |ca| ca.node_guid);
                 if let Ok(rej) = message::rej(conn, RejectReason::TIMEOUT, &guid.to_be_bytes(), &[]) {
-                    self.book.say(conn, rej);
+                    self.tables.say(conn, rej);
                 }
             }
             _ => {}
         }
         if action != Action::Refuse {
-            self.book.enter(now, conn, next);
-            self.book.tell(conn, kind, &[]);
-            self.reap(now, id);
+            self.tables.enter(now, conn, next);
+            self.tables.tell(conn, kind, &[]);
+            self.remove_closed(now, id);
         }
     }
 
     /// When [`Cm::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let first = self.book.timers.first().map(|(at, _)| *at);
+        let first = self.tables.timers.first().map(|(at, _)| *at);
         [first, self.early.deadline()].into_iter().flatten().min()
     }
 
     /// Returns the next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<(GmpAddress, MadBytes)> {
-        self.book.transmit.pop_front()
+        self.tables.transmit.pop_front()
     }
 
     /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.book.events.pop_front()
+        self.tables.events.pop_front()
     }
 
     /// The counters.
     pub fn stats(&self) -> &CmStats {
-        &self.book.stats
+        &self.tables.stats
     }
 
     /// Returns the number of connections in any state.
@@ -224,7 +224,7 @@ impl Cm {
     /// Returns whether only devices, listeners and counters are left: no connection, timer, peer identifier, or
     /// message.
     pub fn is_idle(&self) -> bool {
-        self.conns.is_empty() && self.early.is_empty() && self.book.is_empty()
+        self.conns.is_empty() && self.early.is_empty() && self.tables.is_empty()
     }
 
     /// Creates a connection with an unused number.
@@ -251,8 +251,8 @@ impl Cm {
     /// Removes a connection.
     pub(super) fn remove(&mut self, now: Instant, id: ConnId) {
         if let Some(mut conn) = self.conns.remove(&id) {
-            self.book.orphans -= usize::from(conn.orphan);
-            self.book.enter(now, &mut conn, State::Idle);
+            self.tables.orphans -= usize::from(conn.orphan);
+            self.tables.enter(now, &mut conn, State::Idle);
         }
     }
 }

@@ -4,7 +4,6 @@ use weft_mad::{GmpAddress, exponent_to_duration};
 use weft_verbs::Instant;
 use weft_wire::cm::RejectReason;
 
-use super::book::Book;
 use super::cm::Cm;
 use super::comm_id::ConnId;
 use super::conn::Conn;
@@ -14,6 +13,7 @@ use super::limits::CM_RETRIES_MAX;
 use super::message;
 use super::param::{ListenId, QpParams, RepParams, ReqParams};
 use super::state::{Action, Input, LapState, State, lap_step, step};
+use super::tables::ConnTables;
 
 pub(super) type Done = Result<(), CmError>;
 
@@ -49,13 +49,13 @@ impl Cm {
                 return Err(error.into());
             }
         };
-        let (book, conn) = self.both(id)?;
+        let (tables, conn) = self.both(id)?;
         conn.take_req(params);
-        book.enter(now, conn, State::ReqSent);
+        tables.enter(now, conn, State::ReqSent);
         if params.peer_to_peer {
-            book.peers.insert((conn.service_id, conn.to.dgid), id);
+            tables.peers.insert((conn.service_id, conn.to.dgid), id);
         }
-        book.ask(now, conn, req, params.ece.attr_mod);
+        tables.ask(now, conn, req, params.ece.attr_mod);
         Ok(id)
     }
 
@@ -67,24 +67,24 @@ impl Cm {
         let next = self.allowed(conn, Input::SendRep)?;
         let device = self.both(conn)?.1.to.device;
         let ca = *self.devices.get(&device).ok_or(CmError::NoDevice(device))?;
-        let (book, conn) = self.both(conn)?;
+        let (tables, conn) = self.both(conn)?;
         let rep = message::rep(conn, &ca, params)?;
-        book.enter(now, conn, next);
+        tables.enter(now, conn, next);
         conn.initiator_depth = params.initiator_depth;
         conn.responder_resources = params.responder_resources;
         conn.rq_psn = params.starting_psn;
         conn.local_qpn = params.qpn;
-        book.ask(now, conn, rep, params.ece.attr_mod);
+        tables.ask(now, conn, rep, params.ece.attr_mod);
         Ok(())
     }
 
     /// Confirms the REP (`ib_send_cm_rtu`): the connection is established. Private data, 224 bytes at most.
     pub fn send_rtu(&mut self, now: Instant, conn: ConnId, private_data: &[u8]) -> Done {
         let next = self.allowed(conn, Input::SendRtu)?;
-        let (book, conn) = self.both(conn)?;
+        let (tables, conn) = self.both(conn)?;
         let rtu = message::rtu(conn, private_data)?;
-        book.enter(now, conn, next);
-        book.reply(conn, rtu);
+        tables.enter(now, conn, next);
+        tables.reply(conn, rtu);
         Ok(())
     }
 
@@ -99,10 +99,10 @@ impl Cm {
         private_data: &[u8],
     ) -> Done {
         let next = self.allowed(conn, Input::SendRej)?;
-        let (book, conn) = self.both(conn)?;
+        let (tables, conn) = self.both(conn)?;
         let rej = message::rej(conn, reason, ari, private_data)?;
-        book.enter(now, conn, next);
-        book.say(conn, rej);
+        tables.enter(now, conn, next);
+        tables.say(conn, rej);
         Ok(())
     }
 
@@ -117,17 +117,17 @@ impl Cm {
         private_data: &[u8],
     ) -> Done {
         let next = self.allowed(conn, Input::SendMra)?;
-        let (book, conn) = self.both(conn)?;
+        let (tables, conn) = self.both(conn)?;
         let mra = message::mra(conn, service_timeout, private_data)?;
         if next == State::Established {
             conn.lap = allowed_lap(conn.state, conn.lap, Input::SendMra)?;
         } else {
-            book.enter(now, conn, next);
+            tables.enter(now, conn, next);
         }
         if delay {
-            book.prepare(conn, mra);
+            tables.prepare(conn, mra);
         } else {
-            book.reply(conn, mra);
+            tables.reply(conn, mra);
         }
         Ok(())
     }
@@ -136,21 +136,21 @@ impl Cm {
     pub fn send_dreq(&mut self, now: Instant, conn: ConnId, private_data: &[u8]) -> Done {
         let next = self.allowed(conn, Input::SendDreq)?;
         let tid = self.own_tid(conn);
-        let (book, conn) = self.both(conn)?;
+        let (tables, conn) = self.both(conn)?;
         let dreq = message::dreq(conn, private_data)?;
         conn.tid = tid;
-        book.enter(now, conn, next);
-        book.ask(now, conn, dreq, 0);
+        tables.enter(now, conn, next);
+        tables.ask(now, conn, dreq, 0);
         Ok(())
     }
 
     /// Confirms the end of the connection (`ib_send_cm_drep`). Private data, 224 bytes at most.
     pub fn send_drep(&mut self, now: Instant, conn: ConnId, private_data: &[u8]) -> Done {
         let next = self.allowed(conn, Input::SendDrep)?;
-        let (book, conn) = self.both(conn)?;
+        let (tables, conn) = self.both(conn)?;
         let drep = message::drep(conn, private_data)?;
-        book.enter(now, conn, next);
-        book.reply(conn, drep);
+        tables.enter(now, conn, next);
+        tables.reply(conn, drep);
         Ok(())
     }
 
@@ -161,9 +161,9 @@ impl Cm {
             return Err(CmError::AlreadyEstablished);
         }
         let next = self.allowed(conn, Input::Establish)?;
-        let (book, conn) = self.both(conn)?;
-        book.enter(now, conn, next);
-        book.tell(conn, EventKind::UserEstablished, &[]);
+        let (tables, conn) = self.both(conn)?;
+        tables.enter(now, conn, next);
+        tables.tell(conn, EventKind::UserEstablished, &[]);
         Ok(())
     }
 
@@ -187,9 +187,9 @@ impl Cm {
     }
 
     /// Borrows a connection together with the shared state.
-    pub(super) fn both(&mut self, id: ConnId) -> Result<(&mut Book, &mut Conn), CmError> {
+    pub(super) fn both(&mut self, id: ConnId) -> Result<(&mut ConnTables, &mut Conn), CmError> {
         let conn = self.conns.get_mut(&id).filter(|conn| !conn.orphan).ok_or(CmError::NoSuchConnection)?;
-        Ok((&mut self.book, conn))
+        Ok((&mut self.tables, conn))
     }
 
     /// Returns the next state if the table allows this command.

@@ -3,10 +3,10 @@
 use weft_mad::{GmpAddress, MadBytes, Retry};
 use weft_verbs::{Duration, Gid, Instant, Mtu, QpType};
 
-use super::book::RemoteQp;
 use super::comm_id::ConnId;
 use super::param::QpParams;
 use super::state::{LapState, State};
+use super::tables::RemoteQp;
 
 /// Connection, or SIDR request.
 #[derive(Debug)]

@@ -17,7 +17,6 @@
 
 mod addressee;
 mod alternate;
-mod book;
 mod cm;
 mod comm_id;
 mod command;
@@ -25,7 +24,6 @@ mod conn;
 mod early;
 mod error;
 mod event;
-mod goodbye;
 pub mod limits;
 mod listen;
 mod message;
@@ -36,6 +34,8 @@ mod request;
 mod sidr;
 pub mod state;
 mod stats;
+mod tables;
+mod teardown;
 #[cfg(test)]
 mod tests;
 

@@ -4,7 +4,6 @@ use weft_mad::exponent_to_duration;
 use weft_verbs::Duration;
 use weft_wire::cm::{Drep, Dreq, MessageMraed, MessageRejected, Mra, Rej, RejectReason, Rep, Rtu};
 
-use super::book::Book;
 use super::cm::{Cm, Rx};
 use super::comm_id::ConnId;
 use super::conn::Conn;
@@ -13,8 +12,9 @@ use super::limits::SERVICE_TIMEOUT_MAX;
 use super::message;
 use super::path::ack_timeout;
 use super::state::{Action, Input, State, step};
+use super::tables::ConnTables;
 
-impl Book {
+impl ConnTables {
     /// Applies the table to a message from the peer. Returns whether to tell the owner.
     pub fn take(&mut self, rx: &Rx<'_>, conn: &mut Conn, input: Input) -> bool {
         let (next, action) = step(conn.state, input);
@@ -61,20 +61,20 @@ impl Book {
 impl Cm {
     /// Returns the connection that a message names by both ids, if the message comes from the peer. `remote` is 0 when
     /// the peer's id cannot be known yet.
-    pub(super) fn find(&mut self, rx: &Rx<'_>, local: u32, remote: u32) -> Option<(&mut Book, &mut Conn)> {
+    pub(super) fn find(&mut self, rx: &Rx<'_>, local: u32, remote: u32) -> Option<(&mut ConnTables, &mut Conn)> {
         let Some(conn) = self.conns.get_mut(&ConnId(local)) else {
-            self.book.stats.rx_unexpected += 1;
+            self.tables.stats.rx_unexpected += 1;
             return None;
         };
         if !conn.is_peer(rx.from) {
-            self.book.stats.rx_spoofed += 1;
+            self.tables.stats.rx_spoofed += 1;
             return None;
         }
         if conn.remote_comm_id != remote {
-            self.book.stats.rx_unexpected += 1;
+            self.tables.stats.rx_unexpected += 1;
             return None;
         }
-        Some((&mut self.book, conn))
+        Some((&mut self.tables, conn))
     }
 
     pub(super) fn on_mra(&mut self, rx: &Rx<'_>, mra: &Mra) {
@@ -84,21 +84,21 @@ impl Cm {
             MessageMraed::REP => (Input::RxMraRep, mra.local_comm_id),
             MessageMraed::LAP => return self.on_mra_lap(rx, mra),
             _ => {
-                self.book.stats.rx_unexpected += 1;
+                self.tables.stats.rx_unexpected += 1;
                 return;
             }
         };
-        let Some((book, conn)) = self.find(rx, mra.remote_comm_id, remote) else { return };
-        if book.take(rx, conn, input) {
-            book.extend(rx.now, conn, patience(conn, mra.service_timeout));
+        let Some((tables, conn)) = self.find(rx, mra.remote_comm_id, remote) else { return };
+        if tables.take(rx, conn, input) {
+            tables.extend(rx.now, conn, patience(conn, mra.service_timeout));
             let kind = EventKind::MraReceived { service_timeout: mra.service_timeout };
-            book.tell(conn, kind, mra.private_data.as_slice());
+            tables.tell(conn, kind, mra.private_data.as_slice());
         }
     }
 
     pub(super) fn on_rej(&mut self, rx: &Rx<'_>, rej: &Rej) {
         let Some(local) = self.rejected(rej) else {
-            self.book.stats.rx_unexpected += 1;
+            self.tables.stats.rx_unexpected += 1;
             return;
         };
         let remote = self.conns.get(&local).map_or(0, |conn| match conn.state {
@@ -106,12 +106,12 @@ impl Cm {
             _ => rej.local_comm_id,
         });
         let stale = rej.reason == RejectReason::STALE_CONN;
-        let Some((book, conn)) = self.find(rx, local.0, remote) else { return };
-        if book.take(rx, conn, if stale { Input::RxRejStale } else { Input::RxRej }) {
+        let Some((tables, conn)) = self.find(rx, local.0, remote) else { return };
+        if tables.take(rx, conn, if stale { Input::RxRejStale } else { Input::RxRej }) {
             let rejected = RejReceived { reason: rej.reason, ari: rej.ari().to_vec() };
-            book.tell(conn, EventKind::RejReceived(rejected), rej.private_data.as_slice());
+            tables.tell(conn, EventKind::RejReceived(rejected), rej.private_data.as_slice());
         }
-        self.reap(rx.now, local);
+        self.remove_closed(rx.now, local);
     }
 
     /// Returns the connection that a REJ is about. A peer that gives up may not know this side's id; it then names
@@ -119,7 +119,7 @@ impl Cm {
     pub(super) fn rejected(&self, rej: &Rej) -> Option<ConnId> {
         let by_guid = || {
             let guid = u64::from_be_bytes(rej.ari().get(..8)?.try_into().ok()?);
-            self.book.remote_ids.get(&(guid, rej.local_comm_id)).copied()
+            self.tables.remote_ids.get(&(guid, rej.local_comm_id)).copied()
         };
         let timeout = rej.reason == RejectReason::TIMEOUT;
         timeout.then(by_guid).flatten().or((rej.remote_comm_id != 0).then_some(ConnId(rej.remote_comm_id)))
@@ -130,13 +130,13 @@ impl Cm {
             // The answer crossed the REJ that gave up the request, or that REJ was lost.
             let refusal = (RejectReason::INVALID_COMM_ID, Vec::new());
             let rej = message::rej_stranger(rep.remote_comm_id, rep.local_comm_id, MessageRejected::REP, &refusal);
-            self.book.say_to_stranger(rx.from, rx.tid, rej);
-            self.book.stats.rx_unexpected += 1;
+            self.tables.say_to_stranger(rx.from, rx.tid, rej);
+            self.tables.stats.rx_unexpected += 1;
             return;
         };
         if conn.remote_comm_id != 0 {
-            if let Some((book, conn)) = self.find(rx, rep.remote_comm_id, rep.local_comm_id) {
-                book.take(rx, conn, Input::RxRep);
+            if let Some((tables, conn)) = self.find(rx, rep.remote_comm_id, rep.local_comm_id) {
+                tables.take(rx, conn, Input::RxRep);
             }
             return;
         }
@@ -145,36 +145,36 @@ impl Cm {
         if waits && !self.check_rep(rx, rep, qpn) {
             return;
         }
-        let Some((book, conn)) = self.find(rx, rep.remote_comm_id, 0) else { return };
-        if book.take(rx, conn, Input::RxRep) {
+        let Some((tables, conn)) = self.find(rx, rep.remote_comm_id, 0) else { return };
+        if tables.take(rx, conn, Input::RxRep) {
             conn.take_rep(rep, qpn);
-            book.remote_ids.insert((conn.remote_ca_guid, conn.remote_comm_id), conn.id);
-            book.remote_qps.insert(conn.remote_qp(), conn.id);
+            tables.remote_ids.insert((conn.remote_ca_guid, conn.remote_comm_id), conn.id);
+            tables.remote_qps.insert(conn.remote_qp(), conn.id);
             let received = message::rep_received(rep, rx.attr_mod, conn.qp_type);
-            book.tell(conn, EventKind::RepReceived(Box::new(received)), rep.private_data.as_slice());
+            tables.tell(conn, EventKind::RepReceived(Box::new(received)), rep.private_data.as_slice());
         }
     }
 
     /// Returns whether the peer named in an answer is free of other connections.
     fn check_rep(&mut self, rx: &Rx<'_>, rep: &Rep, qpn: u32) -> bool {
-        if self.book.remote_ids.contains_key(&(rep.local_ca_guid, rep.local_comm_id)) {
-            self.book.duplicate(rx.attr_id);
+        if self.tables.remote_ids.contains_key(&(rep.local_ca_guid, rep.local_comm_id)) {
+            self.tables.duplicate(rx.attr_id);
             return false;
         }
-        let Some(old) = self.book.remote_qps.get(&(rx.from.dgid, rep.local_ca_guid, qpn)).copied() else {
+        let Some(old) = self.tables.remote_qps.get(&(rx.from.dgid, rep.local_ca_guid, qpn)).copied() else {
             return true;
         };
         let refusal = (RejectReason::STALE_CONN, Vec::new());
         let rej = message::rej_stranger(rep.remote_comm_id, rep.local_comm_id, MessageRejected::REP, &refusal);
-        self.book.say_to_stranger(rx.from, rx.tid, rej);
+        self.tables.say_to_stranger(rx.from, rx.tid, rej);
         self.end_stale(rx, old);
         false
     }
 
     pub(super) fn on_rtu(&mut self, rx: &Rx<'_>, rtu: &Rtu) {
-        let Some((book, conn)) = self.find(rx, rtu.remote_comm_id, rtu.local_comm_id) else { return };
-        if book.take(rx, conn, Input::RxRtu) {
-            book.tell(conn, EventKind::RtuReceived, rtu.private_data.as_slice());
+        let Some((tables, conn)) = self.find(rx, rtu.remote_comm_id, rtu.local_comm_id) else { return };
+        if tables.take(rx, conn, Input::RxRtu) {
+            tables.tell(conn, EventKind::RtuReceived, rtu.private_data.as_slice());
         }
     }
 
@@ -184,29 +184,29 @@ impl Cm {
             // Forgotten here: let the peer end it too.
             let drep =
                 Drep { local_comm_id: dreq.remote_comm_id, remote_comm_id: dreq.local_comm_id, ..Drep::default() };
-            self.book.duplicate(rx.attr_id);
-            self.book.say_to_stranger(rx.from, rx.tid, drep);
+            self.tables.duplicate(rx.attr_id);
+            self.tables.say_to_stranger(rx.from, rx.tid, drep);
             return;
         }
-        let Some((book, conn)) = self.find(rx, id.0, dreq.local_comm_id) else { return };
+        let Some((tables, conn)) = self.find(rx, id.0, dreq.local_comm_id) else { return };
         if conn.local_qpn != dreq.remote_qpn {
-            book.stats.rx_unexpected += 1;
+            tables.stats.rx_unexpected += 1;
             return;
         }
-        if book.take(rx, conn, Input::RxDreq) {
+        if tables.take(rx, conn, Input::RxDreq) {
             conn.tid = rx.tid;
-            book.tell(conn, EventKind::DreqReceived, dreq.private_data.as_slice());
+            tables.tell(conn, EventKind::DreqReceived, dreq.private_data.as_slice());
         }
-        self.reap(rx.now, id);
+        self.remove_closed(rx.now, id);
     }
 
     pub(super) fn on_drep(&mut self, rx: &Rx<'_>, drep: &Drep) {
         let id = ConnId(drep.remote_comm_id);
-        let Some((book, conn)) = self.find(rx, id.0, drep.local_comm_id) else { return };
-        if book.take(rx, conn, Input::RxDrep) {
-            book.tell(conn, EventKind::DrepReceived, drep.private_data.as_slice());
+        let Some((tables, conn)) = self.find(rx, id.0, drep.local_comm_id) else { return };
+        if tables.take(rx, conn, Input::RxDrep) {
+            tables.tell(conn, EventKind::DrepReceived, drep.private_data.as_slice());
         }
-        self.reap(rx.now, id);
+        self.remove_closed(rx.now, id);
     }
 }
 

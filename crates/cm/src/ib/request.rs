@@ -12,11 +12,11 @@ use super::state::{Input, State};
 
 impl Cm {
     pub(super) fn on_req(&mut self, rx: &Rx<'_>, req: &Req) {
-        if let Some(old) = self.book.remote_ids.get(&(req.local_ca_guid, req.local_comm_id)).copied() {
+        if let Some(old) = self.tables.remote_ids.get(&(req.local_ca_guid, req.local_comm_id)).copied() {
             self.on_req_again(rx, old);
             return;
         }
-        if let Some(own) = self.book.peers.get(&(req.service_id.0, rx.from.dgid)).copied() {
+        if let Some(own) = self.tables.peers.get(&(req.service_id.0, rx.from.dgid)).copied() {
             self.on_peer_req(rx, req, own);
             return;
         }
@@ -29,9 +29,9 @@ impl Cm {
     fn on_req_again(&mut self, rx: &Rx<'_>, id: ConnId) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
         if conn.is_peer(rx.from) {
-            self.book.take(rx, conn, Input::RxReq);
+            self.tables.take(rx, conn, Input::RxReq);
         } else {
-            self.book.stats.rx_spoofed += 1;
+            self.tables.stats.rx_spoofed += 1;
         }
     }
 
@@ -41,11 +41,11 @@ impl Cm {
         let Some(conn) = self.conns.get(&id) else { return };
         let own_guid = self.devices.get(&conn.to.device).map_or(0, |ca| ca.node_guid);
         if !conn.is_peer(rx.from) {
-            self.book.stats.rx_spoofed += 1;
+            self.tables.stats.rx_spoofed += 1;
             return;
         }
         if (own_guid, conn.local_qpn) >= (req.local_ca_guid, req.local_qpn) {
-            self.book.duplicate(rx.attr_id);
+            self.tables.duplicate(rx.attr_id);
             return;
         }
         let received = match self.check_req(rx, req) {
@@ -60,7 +60,7 @@ impl Cm {
 
     /// Checks that the peer's queue pair is free, as far as this side knows.
     fn check_req(&mut self, rx: &Rx<'_>, req: &Req) -> Result<(), Refusal> {
-        match self.book.remote_qps.get(&(rx.from.dgid, req.local_ca_guid, req.local_qpn)).copied() {
+        match self.tables.remote_qps.get(&(rx.from.dgid, req.local_ca_guid, req.local_qpn)).copied() {
             Some(old) => {
                 self.end_stale(rx, old);
                 Err((RejectReason::STALE_CONN, Vec::new()))
@@ -74,10 +74,10 @@ impl Cm {
         let listen = self.listeners.find(req.service_id.0);
         let listen = listen.ok_or_else(|| (RejectReason::INVALID_SERVICE_ID, Vec::new()))?;
         let received = req_received(rx.from, req, rx.attr_mod, Some(listen))?;
-        let room = self.book.pending < PENDING_REQUESTS_MAX;
+        let room = self.tables.pending < PENDING_REQUESTS_MAX;
         let id = room.then(|| self.create(*rx.from, req.service_id.0, None).ok()).flatten();
         let id = id.ok_or_else(|| {
-            self.book.stats.rx_no_room += 1;
+            self.tables.stats.rx_no_room += 1;
             (RejectReason::NO_RESOURCES, Vec::new())
         })?;
         Ok((id, received))
@@ -85,14 +85,14 @@ impl Cm {
 
     fn refuse_req(&mut self, rx: &Rx<'_>, req: &Req, refusal: &Refusal) {
         let rej = rej_stranger(0, req.local_comm_id, MessageRejected::REQ, refusal);
-        self.book.say_to_stranger(rx.from, rx.tid, rej);
+        self.tables.say_to_stranger(rx.from, rx.tid, rej);
     }
 
     /// Makes a connection the passive side of a request.
     fn enter_req(&mut self, rx: &Rx<'_>, req: &Req, id: ConnId, received: ReqReceived) {
         let Some(conn) = self.conns.get_mut(&id) else { return };
         // Called before the peer's identifiers are set: it removes those from the time as active side.
-        self.book.enter(rx.now, conn, State::ReqRcvd);
+        self.tables.enter(rx.now, conn, State::ReqRcvd);
         conn.tid = rx.tid;
         conn.to.traffic_class = received.primary.traffic_class;
         conn.to.flow_label = received.primary.flow_label;
@@ -117,9 +117,9 @@ impl Cm {
         conn.ack_timeout = received.primary.packet_life_time.saturating_add(1);
         conn.timeout = exponent_to_duration(req.local_cm_response_timeout.min(RESPONSE_TIMEOUT_MAX));
         conn.max_cm_retries = req.max_cm_retries;
-        self.book.remote_ids.insert((req.local_ca_guid, req.local_comm_id), id);
-        self.book.remote_qps.insert(conn.remote_qp(), id);
-        self.book.tell(conn, EventKind::ReqReceived(Box::new(received)), req.private_data.as_slice());
+        self.tables.remote_ids.insert((req.local_ca_guid, req.local_comm_id), id);
+        self.tables.remote_qps.insert(conn.remote_qp(), id);
+        self.tables.tell(conn, EventKind::ReqReceived(Box::new(received)), req.private_data.as_slice());
     }
 
     /// Ends the old connection of a peer's queue pair that connects anew. Only the peer itself may cause that.

@@ -27,18 +27,18 @@ impl Cm {
         let id = self.create(params.to, params.service_id, None)?;
         let service_id = ServiceId(params.service_id);
         let req = SidrReq { request_id: id.0, pkey: params.pkey, service_id, private_data };
-        let (book, conn) = self.both(id)?;
+        let (tables, conn) = self.both(id)?;
         conn.timeout = Duration::from_millis(u64::from(params.timeout_ms));
         conn.max_cm_retries = params.max_cm_retries;
-        book.enter(now, conn, State::SidrReqSent);
-        book.ask(now, conn, req, 0);
+        tables.enter(now, conn, State::SidrReqSent);
+        tables.ask(now, conn, req, 0);
         Ok(id)
     }
 
     /// Answers a SIDR request (`ib_send_cm_sidr_rep`). The connection that stood for the request is removed.
     pub fn send_sidr_rep(&mut self, now: Instant, conn: ConnId, params: &SidrRepParams) -> Done {
         self.allowed(conn, Input::SendSidrRep)?;
-        let (book, entry) = self.both(conn)?;
+        let (tables, entry) = self.both(conn)?;
         let rep = SidrRep {
             status: params.status,
             info_len: params.info.len() as u8,
@@ -49,42 +49,42 @@ impl Cm {
             private_data: PrivateData::new(&params.private_data)?,
             ..sidr_rep(entry)
         };
-        book.say_with(entry, rep, params.ece.attr_mod);
+        tables.say_with(entry, rep, params.ece.attr_mod);
         self.remove(now, conn);
         Ok(())
     }
 
     pub(super) fn on_sidr_req(&mut self, rx: &Rx<'_>, req: &SidrReq) {
-        if self.book.remote_sidrs.contains_key(&(rx.from.dgid, req.request_id)) {
-            self.book.duplicate(rx.attr_id);
+        if self.tables.remote_sidrs.contains_key(&(rx.from.dgid, req.request_id)) {
+            self.tables.duplicate(rx.attr_id);
             return;
         }
         let Some(listen) = self.listeners.find(req.service_id.0) else {
             return self.refuse_sidr(rx, req, SidrStatus::UNSUPPORTED);
         };
-        let room = self.book.pending < PENDING_REQUESTS_MAX;
+        let room = self.tables.pending < PENDING_REQUESTS_MAX;
         let id = room.then(|| self.create(*rx.from, req.service_id.0, Some(rx.tid)).ok()).flatten();
         let Some(conn) = id.and_then(|id| self.conns.get_mut(&id)) else {
-            self.book.stats.rx_no_room += 1;
+            self.tables.stats.rx_no_room += 1;
             return self.refuse_sidr(rx, req, SidrStatus::NO_QP);
         };
-        self.book.enter(rx.now, conn, State::SidrReqRcvd);
+        self.tables.enter(rx.now, conn, State::SidrReqRcvd);
         conn.remote_comm_id = req.request_id;
-        self.book.remote_sidrs.insert((rx.from.dgid, req.request_id), conn.id);
+        self.tables.remote_sidrs.insert((rx.from.dgid, req.request_id), conn.id);
         let (from, service_id, pkey) = (*rx.from, req.service_id.0, req.pkey);
         let received = SidrReqReceived { listen, from, service_id, pkey };
-        self.book.tell(conn, EventKind::SidrReqReceived(received), req.private_data.as_slice());
+        self.tables.tell(conn, EventKind::SidrReqReceived(received), req.private_data.as_slice());
     }
 
     fn refuse_sidr(&mut self, rx: &Rx<'_>, req: &SidrReq, status: SidrStatus) {
         let (request_id, service_id) = (req.request_id, req.service_id);
         let rep = SidrRep { request_id, service_id, status, ..SidrRep::default() };
-        self.book.say_to_stranger(rx.from, rx.tid, rep);
+        self.tables.say_to_stranger(rx.from, rx.tid, rep);
     }
 
     pub(super) fn on_sidr_rep(&mut self, rx: &Rx<'_>, rep: &SidrRep) {
-        let Some((book, conn)) = self.find(rx, rep.request_id, 0) else { return };
-        if book.take(rx, conn, Input::RxSidrRep) {
+        let Some((tables, conn)) = self.find(rx, rep.request_id, 0) else { return };
+        if tables.take(rx, conn, Input::RxSidrRep) {
             let info = rep.info.as_slice();
             let received = SidrRepReceived {
                 from: *rx.from,
@@ -94,7 +94,7 @@ impl Cm {
                 ece: Ece { vendor_id: rep.vendor_id, attr_mod: rx.attr_mod },
                 info: info[..usize::from(rep.info_len).min(info.len())].to_vec(),
             };
-            book.tell(conn, EventKind::SidrRepReceived(received), rep.private_data.as_slice());
+            tables.tell(conn, EventKind::SidrRepReceived(received), rep.private_data.as_slice());
         }
     }
 }

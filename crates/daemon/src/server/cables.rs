@@ -18,10 +18,10 @@ const TURN: Duration = Duration::from_micros(200);
 const PATIENCE: Duration = Duration::from_micros(50);
 
 /// If two fruitless polls are this far apart, another process had the processor.
-const TAKEN: Duration = Duration::from_micros(20);
+const PREEMPTED: Duration = Duration::from_micros(20);
 
 /// How long the daemon then leaves the processor to others.
-const MODEST: Duration = Duration::from_millis(20);
+const BACKOFF: Duration = Duration::from_millis(20);
 
 /// Cables that the daemon polls.
 #[derive(Debug)]
@@ -30,12 +30,12 @@ pub(super) struct Attended {
     /// Time of the last packet.
     last: Instant,
     /// Until when the daemon leaves the processor to others.
-    modest_until: Instant,
+    backoff_until: Instant,
 }
 
 impl Attended {
     pub(super) fn new(now: Instant) -> Attended {
-        Attended { clients: Vec::new(), last: now, modest_until: now }
+        Attended { clients: Vec::new(), last: now, backoff_until: now }
     }
 
     /// Returns whether there are any.
@@ -76,7 +76,7 @@ impl Server {
             if self.carry_from_all(now) > 0 {
                 self.attended.last = now;
             }
-            let patience = if now < self.attended.modest_until { Duration::ZERO } else { PATIENCE };
+            let patience = if now < self.attended.backoff_until { Duration::ZERO } else { PATIENCE };
             if now.saturating_duration_since(self.attended.last) > patience {
                 return self.leave_cables(now);
             }
@@ -86,8 +86,8 @@ impl Server {
             if now > self.attended.last {
                 std::thread::yield_now();
                 let back = Instant::now();
-                if back.saturating_duration_since(now) >= TAKEN {
-                    self.attended.modest_until = back + MODEST;
+                if back.saturating_duration_since(now) >= PREEMPTED {
+                    self.attended.backoff_until = back + BACKOFF;
                 }
             }
         }

@@ -23,13 +23,13 @@ const PATIENCE: Duration = Duration::from_micros(50);
 const DENSE: Duration = Duration::from_micros(150);
 
 /// After this much polling the daemon yields its processor: the program that it serves may need it.
-const POLITE_AFTER: Duration = Duration::from_micros(1);
+const YIELD_AFTER: Duration = Duration::from_micros(1);
 
 /// If two polls are this far apart, another process had the processor.
-const TAKEN: Duration = Duration::from_micros(100);
+const PREEMPTED: Duration = Duration::from_micros(100);
 
 /// How long the daemon then leaves the processor to others.
-const MODEST: Duration = Duration::from_millis(20);
+const BACKOFF: Duration = Duration::from_millis(20);
 
 /// How long answers stay in a ring whose program neither takes any nor sends more requests; then they take the socket.
 const UNSEEN_AFTER: Duration = Duration::from_micros(10);
@@ -47,7 +47,7 @@ pub(super) struct Rings {
     slept: Instant,
     dense: bool,
     /// Until when the daemon leaves the processor to others.
-    modest_until: Instant,
+    backoff_until: Instant,
     placement: Placement,
 }
 
@@ -69,7 +69,7 @@ impl Rings {
             last: now,
             slept: now,
             dense: false,
-            modest_until: now,
+            backoff_until: now,
             placement: Placement::default(),
         }
     }
@@ -85,13 +85,13 @@ impl Rings {
     }
 
     fn patience(&self, now: Instant) -> Duration {
-        let looks = self.dense && now >= self.modest_until && self.placement.is_apart();
+        let looks = self.dense && now >= self.backoff_until && self.placement.is_apart();
         if looks { PATIENCE } else { Duration::ZERO }
     }
 
     /// Backs off after another process had the processor between two polls.
     fn be_modest(&mut self, now: Instant) {
-        self.modest_until = now + MODEST;
+        self.backoff_until = now + BACKOFF;
         self.placement.on_disturbed(now);
     }
 }
@@ -123,7 +123,7 @@ impl Server {
         let mut before = begin;
         loop {
             let now = Instant::now();
-            if now.saturating_duration_since(before) >= TAKEN {
+            if now.saturating_duration_since(before) >= PREEMPTED {
                 self.rings.be_modest(now);
             }
             let worked = self.take_requests(now) > 0;
@@ -143,7 +143,7 @@ impl Server {
             }
             match quiet {
                 Duration::ZERO => {}
-                _ if quiet < POLITE_AFTER => std::hint::spin_loop(),
+                _ if quiet < YIELD_AFTER => std::hint::spin_loop(),
                 _ => std::thread::yield_now(),
             }
         }
@@ -153,7 +153,7 @@ impl Server {
     fn keep_off_programs(&mut self, now: Instant) {
         let Some(&handle) = self.rings.attended.first() else { return };
         let Some(ring) = self.broker.umad().outbox(handle).and_then(|outbox| outbox.ring()) else { return };
-        match self.rings.dense && now >= self.rings.modest_until {
+        match self.rings.dense && now >= self.rings.backoff_until {
             true => self.rings.placement.keep_off(now, ring.processor()),
             false => self.rings.placement.go_anywhere(),
         }

@@ -174,7 +174,7 @@ impl Responder {
             self.domain(core, frame, env)?;
             self.take_recv(core, rq, env)?;
         }
-        let named = frame.flags.contains(FrameFlags::NAMED);
+        let named = frame.flags.contains(FrameFlags::RENDEZVOUS);
         let bytes = u64::from(if named { frame.total } else { frame.bytes });
         let end = offset + bytes;
         if end > segment::total(&self.recv.sges) {
@@ -252,7 +252,7 @@ impl Responder {
             (false, Message::Write { key, addr, left, total }) => (key, addr, left, total),
             _ => return Err(INVALID),
         };
-        let placed = first && last && frame.flags.contains(FrameFlags::PLACED);
+        let placed = first && last && frame.flags.contains(FrameFlags::DATA_IN_PLACE);
         let len = if placed { left } else { u64::from(frame.bytes) };
         // The length must be exactly what the first frame announced.
         if if last { len != left } else { len >= left || len == 0 } {

@@ -9,9 +9,9 @@
 //! are no answers: a message without a receive, or a refused one, is dropped silently (IBA 9.8).
 
 mod answers;
-mod at_once;
 mod direct;
 mod execute;
+mod fast_path;
 mod replies;
 mod requester;
 mod responder;
@@ -119,7 +119,7 @@ impl Local {
     /// Handles a posted request: sends it, or does what is possible now.
     #[inline]
     pub fn on_post<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
-        if !self.requester.send_at_once(core, sq, &mut self.way, env) {
+        if !self.requester.send_fast(core, sq, &mut self.way, env) {
             self.advance(core, sq, env);
         }
     }

@@ -48,7 +48,7 @@ struct Reply {
 
 /// Answer to send after all replies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Verdict {
+pub(crate) enum Outcome {
     /// Nothing.
     #[default]
     None,
@@ -62,13 +62,13 @@ pub(crate) struct Replies {
     queue: VecDeque<Reply>,
     /// The last requests of this kind, so that a repeated one gets the same answer.
     past: VecDeque<(u32, Found)>,
-    pub verdict: Verdict,
+    pub verdict: Outcome,
 }
 
 impl Replies {
     /// Returns whether nothing is queued.
     pub fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.verdict == Verdict::None
+        self.queue.is_empty() && self.verdict == Outcome::None
     }
 
     /// Returns the number of queued first answers.
@@ -81,7 +81,7 @@ impl Replies {
         self.past.clear();
         if !reply {
             self.queue.clear();
-            self.verdict = Verdict::None;
+            self.verdict = Outcome::None;
         }
     }
 
@@ -121,11 +121,11 @@ impl Replies {
                 }
             }
         }
-        if let Verdict::Say(kind, code, epoch) = self.verdict {
+        if let Outcome::Say(kind, code, epoch) = self.verdict {
             let mut frame = Frame::new(kind, core.qpn, core.attr.dest_qpn);
             (frame.seq, frame.code, frame.epoch) = (way.expected, code, epoch);
             if way.push(core, frame, Outgoing::NONE, env) {
-                self.verdict = Verdict::None;
+                self.verdict = Outcome::None;
             }
         }
         Ok(())

@@ -353,11 +353,11 @@ impl Requester {
             _ => {}
         }
         if wqe.answered > 0 {
-            frame.flags |= FrameFlags::PLACED;
+            frame.flags |= FrameFlags::DATA_IN_PLACE;
             return Ok(Outgoing::NONE);
         }
         if wqe.named {
-            frame.flags |= FrameFlags::NAMED;
+            frame.flags |= FrameFlags::RENDEZVOUS;
             return Ok(Outgoing::List(&wqe.sges));
         }
         let offset = n * u64::from(FRAME_BYTES_MAX);

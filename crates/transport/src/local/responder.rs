@@ -16,7 +16,7 @@ use crate::{Env, RecvWqe, XrcSrq};
 
 use super::Way;
 use super::execute::{CANNOT_FETCH, Refusal};
-use super::replies::{Replies, Verdict};
+use super::replies::{Outcome, Replies};
 
 /// Message being received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -84,10 +84,10 @@ impl Responder {
             }
             Err(Refusal::NotReady) => {
                 core.stats.rnr_naks_sent += 1;
-                self.replies.verdict = Verdict::Say(FrameKind::Rnr, core.attr.min_rnr_timer, frame.epoch);
+                self.replies.verdict = Outcome::Say(FrameKind::Rnr, core.attr.min_rnr_timer, frame.epoch);
             }
             Err(Refusal::CannotFetch) => {
-                self.replies.verdict = Verdict::Say(FrameKind::Dropped, CANNOT_FETCH, frame.epoch);
+                self.replies.verdict = Outcome::Say(FrameKind::Dropped, CANNOT_FETCH, frame.epoch);
             }
             Err(Refusal::Fatal { code, recv }) => self.refuse(core, code, recv, frame.epoch, env),
         }
@@ -111,7 +111,7 @@ impl Responder {
             self.message = Message::Idle;
         }
         let plain =
-            matches!(frame.kind, FrameKind::Send | FrameKind::Write) && !frame.flags.contains(FrameFlags::NAMED);
+            matches!(frame.kind, FrameKind::Send | FrameKind::Write) && !frame.flags.contains(FrameFlags::RENDEZVOUS);
         let taken = if plain && (first || goes_on) {
             self.execute(core, rq, way.peer, frame, env)
         } else {
@@ -132,7 +132,7 @@ impl Responder {
 
     /// Ends the connection (IBA 9.9.3): NAK, completion or event, ERR.
     fn refuse<E: Env>(&mut self, core: &mut Core, code: NakCode, recv: Option<WcStatus>, epoch: u8, env: &mut E) {
-        self.replies.verdict = Verdict::Say(FrameKind::Nak, code.0, epoch);
+        self.replies.verdict = Outcome::Say(FrameKind::Nak, code.0, epoch);
         match recv {
             Some(status) if self.holds_recv => {
                 self.holds_recv = false;

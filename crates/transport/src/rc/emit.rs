@@ -105,7 +105,7 @@ impl Requester {
         match emit(core, sq, at, psn, limit, ack_req, tx, env) {
             Ok(()) => {
                 // The program may have written to the payload during transmission and so damaged the packet.
-                tx.unsteady();
+                tx.copy_before_send();
                 self.rewind(sq, limit);
             }
             Err(status) => self.fail_at(core, sq, at, psn, status, env),
@@ -129,7 +129,7 @@ impl Requester {
         core.stats.retransmits += 1;
         doubt_flush(core, sq, at);
         match emit(core, sq, at, psn, limit, limit >= to, tx, env) {
-            Ok(()) => tx.unsteady(),
+            Ok(()) => tx.copy_before_send(),
             Err(status) => self.fail_at(core, sq, at, psn, status, env),
         }
     }

@@ -1,9 +1,9 @@
 //! Reliable connection, and XRC which is RC with the SRQ named in each request. A queue pair has two halves that
 //! share nothing but the wire: the [`requester`] with its [`completer`], and the [`responder`].
 
-mod chatter;
 mod completer;
 mod credits;
+mod delayed_ack;
 mod emit;
 mod execute;
 mod keeping;
@@ -23,7 +23,7 @@ mod window;
 use weft_verbs::{CqId, Instant, QpState, QpType};
 
 use crate::core::Core;
-use crate::crowd::Crowd;
+use crate::peer_quota::PeerQuota;
 use crate::qp::TX_BURST_PACKETS;
 use crate::rq::RecvQueue;
 use crate::sq::SendQueue;
@@ -52,8 +52,8 @@ impl Rc {
     }
 
     /// Shares the peer with others that send to it.
-    pub fn join(&mut self, crowd: &Crowd) {
-        self.requester.join(crowd);
+    pub fn join(&mut self, peer_quota: &PeerQuota) {
+        self.requester.join(peer_quota);
     }
 
     /// Returns whether it wants to send and must wait for a place.
@@ -73,7 +73,7 @@ impl Rc {
 
     /// Sets whether acknowledgements may wait for an own message.
     pub fn allow_ack_delay(&mut self, allowed: bool) {
-        self.responder.chatter.allow(allowed);
+        self.responder.delayed_ack.allow(allowed);
     }
 
     /// Sends the last acknowledgement once more, if there was one.
@@ -83,9 +83,9 @@ impl Rc {
 
     /// Resets both halves to the initial state, with settings kept.
     pub fn reset(&mut self) {
-        let chatter = self.responder.chatter.fresh();
+        let delayed_ack = self.responder.delayed_ack.fresh();
         *self = Rc::default();
-        self.responder.chatter = chatter;
+        self.responder.delayed_ack = delayed_ack;
     }
 
     /// Returns whether every started request has ended.
@@ -155,7 +155,7 @@ impl Rc {
         self.requester.poll_transmit(core, sq, now, tx, env, OWN_PACKETS + replies);
         if self.requester.max != before {
             // An acknowledgement that waited for this message rides along behind it, where a shorter packet is allowed.
-            self.responder.chatter.on_own_message(now);
+            self.responder.delayed_ack.on_own_message(now);
             self.responder.poll_transmit(core, rq, tx, env, &mut 1);
         }
     }

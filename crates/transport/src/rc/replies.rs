@@ -210,7 +210,7 @@ fn send<E: Env>(core: &mut Core, reply: &mut Reply, credits: u8, tx: &mut TxBatc
             // A program may write to memory while a peer reads it. The peer misses a damaged packet at once if many
             // follow; if none does, it takes a timeout.
             if reply.again || len.saturating_sub(offset) <= UNSTEADY_BYTES {
-                tx.unsteady();
+                tx.copy_before_send();
             }
         }
     }

@@ -14,7 +14,7 @@ use weft_verbs::{Instant, QpState, SendFlags, SendOp, WcStatus};
 use weft_wire::Psn;
 
 use crate::core::{Core, Fault};
-use crate::crowd::{Crowd, Share};
+use crate::peer_quota::{PeerQuota, Share};
 use crate::sq::{SendQueue, Wqe};
 use crate::{Env, TxBatch};
 
@@ -203,8 +203,8 @@ impl Requester {
     }
 
     /// Joins the queue pairs that share a limit on data in flight to the peer.
-    pub fn join(&mut self, crowd: &Crowd) {
-        self.share = Share::of(crowd);
+    pub fn join(&mut self, peer_quota: &PeerQuota) {
+        self.share = Share::of(peer_quota);
     }
 
     fn window_open(&self, core: &Core, wqe: &Wqe, window: u64, left: u64) -> bool {

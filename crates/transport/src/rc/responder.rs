@@ -14,7 +14,7 @@ use crate::core::{Core, Fault};
 use crate::rq::RecvQueue;
 use crate::{Budget, Env, RecvWqe, TxBatch, XrcSrq};
 
-use super::chatter::Chatter;
+use super::delayed_ack::DelayedAck;
 use super::execute::Refusal;
 use super::keeping::Keeping;
 use super::reorder::{Kept, Reorder};
@@ -61,7 +61,7 @@ pub(crate) struct Responder {
     waits_recv: bool,
     /// Packets executed since the last acknowledgement.
     silent: u32,
-    pub chatter: Chatter,
+    pub delayed_ack: DelayedAck,
     repeats: Repeats,
     /// Why and where the connection ended, to repeat the NAK if it is lost.
     refused: Option<(NakCode, u64)>,
@@ -70,12 +70,12 @@ pub(crate) struct Responder {
 impl Responder {
     /// Enters RTR: `psn` is expected first.
     pub fn start(&mut self, psn: u32) {
-        *self = Responder { epsn: origin(psn), chatter: self.chatter.fresh(), ..Responder::default() };
+        *self = Responder { epsn: origin(psn), delayed_ack: self.delayed_ack.fresh(), ..Responder::default() };
     }
 
     /// Enters ERR. Returns the receive being filled, and its CQ if XRC named one.
     pub fn stop(&mut self, reply: bool) -> Option<(u64, Option<CqId>)> {
-        self.chatter = self.chatter.fresh();
+        self.delayed_ack = self.delayed_ack.fresh();
         if !reply {
             // Executed requests may still be acknowledged: the peer waits for it.
             self.replies.clear_but_ack();
@@ -91,17 +91,17 @@ impl Responder {
     }
 
     pub fn wants_transmit(&self, now: Instant) -> bool {
-        self.replies.wants_transmit(self.chatter.holds(now))
+        self.replies.wants_transmit(self.delayed_ack.holds(now))
     }
 
     /// Returns the earliest deadline.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.chatter.poll_timeout(), self.repeats.poll_timeout()].into_iter().flatten().min()
+        [self.delayed_ack.poll_timeout(), self.repeats.poll_timeout()].into_iter().flatten().min()
     }
 
     /// Handles the deadlines that have passed.
     pub fn on_timeout(&mut self, now: Instant) {
-        self.chatter.on_timeout(now);
+        self.delayed_ack.on_timeout(now);
         if self.repeats.on_timeout(now) {
             self.acknowledge_again();
         }
@@ -123,7 +123,7 @@ impl Responder {
         env: &mut E,
         budget: &mut u32,
     ) {
-        let hold_ack = self.chatter.holds(core.now);
+        let hold_ack = self.delayed_ack.holds(core.now);
         if !self.replies.wants_transmit(hold_ack) {
             return;
         }
@@ -196,7 +196,7 @@ impl Responder {
                     _ => {}
                 }
                 if due && plain {
-                    self.chatter.on_message(self.silent, core.now);
+                    self.delayed_ack.on_message(self.silent, core.now);
                 }
             }
             Err(Refusal::NotReady) => {

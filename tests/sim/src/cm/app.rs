@@ -1,5 +1,5 @@
-//! The owners of the connections: what they do when something happens, by a seed's chance, and whether the communication
-//! manager lets them do exactly what its state allows.
+//! The owners of the connections: how they react to events, by a seed's chance, and a check that the communication
+//! manager permits exactly what its state allows.
 
 use weft_cm::ib::{ApStatus, CmError, ConnId, Event, EventKind, RejectReason, RepParams, ReqParams, State};
 use weft_cm::ib::{SidrRepParams, SidrReqParams};
@@ -12,37 +12,37 @@ use crate::rng::Rng;
 
 /// Q_Key of the datagram services.
 pub const QKEY: u32 = 0x0123_4567;
-/// What a refused one finds in the private data, before the attempt's number.
+/// First byte of a rejection's private data, before the attempt's number.
 const REFUSAL: u8 = 0xee;
 
-/// What an owner does with one of its connections.
+/// An action of an owner on one of its connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deed {
     /// Answer a request.
     Accept,
-    /// Refuse, whichever side it is.
+    /// Reject; either side may.
     Refuse,
-    /// Ask for patience; 4.096 us * 2^n.
+    /// Send an MRA: ask for 4.096 us * 2^n more time.
     Dawdle(u8),
-    /// Be ready.
+    /// Send the RTU.
     Ready,
-    /// Data came although no RTU did.
+    /// Report data that arrived before the RTU.
     Establish,
-    /// End it.
+    /// Disconnect.
     HangUp,
-    /// Agree that it ends.
+    /// Agree to a disconnect.
     Agree,
     /// Propose another alternate path.
     Reroute,
-    /// Answer such a proposal.
+    /// Answer a proposed alternate path.
     Approve,
     /// Answer a request for a datagram service.
     Serve,
-    /// Forget it.
+    /// Destroy the connection.
     Destroy,
 }
 
-/// What a wake-up is for.
+/// Purpose of a wake-up.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     Ask(usize),
@@ -51,12 +51,12 @@ enum Task {
     PowerOn(usize),
 }
 
-/// Something that an owner was told: the trace of a run.
+/// An event delivered to an owner; the trace is a list of these.
 pub type Told = (Instant, usize, usize, Role, &'static str);
 
 /// All owners.
 pub struct Apps {
-    /// What the seed decided.
+    /// The seed's decisions.
     pub plan: Plan,
     /// Every end of every attempt.
     pub sides: Vec<Side>,
@@ -64,15 +64,15 @@ pub struct Apps {
     pub trace: Vec<Told>,
     rng: Rng,
     tasks: Vec<Task>,
-    /// Queue pairs that each host has given out since it was started.
+    /// Queue pair numbers that each host has given out since it started.
     qpns: [u32; 2],
 }
 
-/// Done, or a broken promise in words.
+/// `Ok`, or a description of the broken rule.
 pub(super) type Checked = Result<(), String>;
 
 impl Apps {
-    /// Nobody has done anything; wake-ups are asked for.
+    /// Builds the owners before any action and requests their wake-ups.
     pub fn new(plan: Plan, world: &mut CmWorld) -> Apps {
         let rng = Rng::new(plan.seed ^ 0x0a99);
         let mut apps = Apps { plan, sides: Vec::new(), trace: Vec::new(), rng, tasks: Vec::new(), qpns: [0; 2] };
@@ -98,7 +98,7 @@ impl Apps {
         self.later(world, after, Task::Do(side, deed));
     }
 
-    /// A wake-up.
+    /// Handles a wake-up.
     pub fn wake(&mut self, world: &mut CmWorld, number: u64) -> Checked {
         match self.tasks[number as usize] {
             Task::Ask(attempt) => self.ask(world, attempt),
@@ -107,7 +107,7 @@ impl Apps {
                 let boot = world.hosts[host].boots;
                 world.crash(host);
                 self.sides.iter_mut().filter(|s| s.host == host && s.boot == boot).for_each(|s| s.crashed = true);
-                // Queue pairs get the same numbers again: that is how a stale connection is noticed.
+                // Restart the queue pair numbers: a reused number is how the peer notices a stale connection.
                 self.qpns[host] = 0;
                 Ok(())
             }
@@ -197,7 +197,7 @@ impl Apps {
         }
     }
 
-    /// Something happened at a host.
+    /// Handles an event at a host.
     pub fn on_event(&mut self, world: &mut CmWorld, host: usize, event: Event) -> Checked {
         let boot = world.hosts[host].boots;
         let known = self.sides.iter().position(|s| s.host == host && s.boot == boot && s.conn == event.conn);
@@ -227,7 +227,7 @@ impl Apps {
         Ok(())
     }
 
-    /// The passive ends of an attempt: more than one if the request came again after the first was over.
+    /// Returns the passive ends of an attempt: more than one if the request came again after the first was over.
     pub fn passive_of(&self, attempt: usize) -> impl Iterator<Item = usize> + '_ {
         let passive = move |s: &&Side| s.role == Role::Passive && s.attempt == attempt;
         (0..self.sides.len()).filter(move |n| passive(&&self.sides[*n]))
@@ -252,7 +252,7 @@ impl Apps {
                 let yes = if matches!(event.kind, EventKind::ReqReceived(_)) { Deed::Accept } else { Deed::Ready };
                 match luck {
                     0 if self.plan.mood == Mood::Calm && self.rng.chance(1, 3) => {
-                        // Longer than all tries together, perhaps, but not longer than was asked for.
+                        // Perhaps longer than all tries together, but not longer than the MRA asked for.
                         let patience = self.rng.range(self.plan.timeout.into(), u64::from(self.plan.timeout) + 4);
                         self.plan_deed(world, side, Duration::ZERO, Deed::Dawdle(patience as u8));
                         self.plan_deed(world, side, Duration::from_nanos(3 << (10 + patience)), yes);
@@ -301,7 +301,7 @@ impl Apps {
         }
     }
 
-    /// Somebody will end it: one of the two, or the curfew.
+    /// Schedules the end of a standing connection: by one of its sides, or at the curfew.
     fn on_standing(&mut self, world: &mut CmWorld, side: usize) {
         let after = self.micros(Duration::from_secs(20));
         if self.is_wild() && self.rng.chance(1, 4) {
@@ -315,7 +315,7 @@ impl Apps {
         }
     }
 
-    /// Do something, and see that it is done exactly if the state allows it.
+    /// Performs an action and checks that it succeeds exactly if the state allows it.
     fn act(&mut self, world: &mut CmWorld, side: usize, deed: Deed) -> Checked {
         let s = self.sides[side].clone();
         if s.destroyed || s.crashed {
@@ -383,13 +383,13 @@ impl Apps {
             }
             Deed::Refuse => self.sides[side].refused = true,
             Deed::Dawdle(_) => self.sides[side].dawdled = true,
-            // It is gone with the answer.
+            // Answering a SIDR request destroys its connection.
             Deed::Serve | Deed::Destroy => self.sides[side].destroyed = true,
             Deed::Establish | Deed::HangUp | Deed::Agree | Deed::Reroute | Deed::Approve => {}
         }
     }
 
-    /// Everybody forgets everything.
+    /// Destroys every connection of every owner.
     pub fn destroy_all(&mut self, world: &mut CmWorld) {
         for side in self.sides.iter_mut().filter(|s| !s.destroyed && !s.crashed) {
             world.hosts[side.host].cm.destroy(world.now, side.conn);
@@ -407,7 +407,8 @@ fn listen(world: &mut CmWorld, host: usize) {
     }
 }
 
-/// Whether a state allows a deed: the rules of `ib_cm`. `None` where that hangs on what else goes on about the path.
+/// Returns whether a state allows an action, by the rules of `ib_cm`; `None` where that depends on what else happens on
+/// the path.
 fn is_allowed(state: State, deed: Deed) -> Option<bool> {
     use State::*;
     let refusable = [ReqSent, MraReqRcvd, ReqRcvd, MraReqSent, RepRcvd, MraRepSent, RepSent, MraRepRcvd];

@@ -1,4 +1,5 @@
-//! Whether what an owner is told can be: in this state, after what it was told before, and saying what the other end said.
+//! Checks each event of an owner: whether it fits the state and the earlier events, and matches what the other end
+//! sent.
 
 use weft_cm::ib::{ApStatus, Event, EventKind};
 
@@ -7,7 +8,7 @@ use super::side::{Role, Side, may_follow, states_after};
 use super::world::{CmWorld, node_guid};
 
 impl Apps {
-    /// Whether this could be told, to this side, now.
+    /// Returns an error if this side must not get this event now.
     pub(super) fn check(&mut self, world: &CmWorld, side: usize, event: &Event) -> Checked {
         let s = &self.sides[side];
         let cm = &world.hosts[s.host].cm;

@@ -1,6 +1,6 @@
-//! Strangers: whatever they send, from their own address or in another's name, no owner may notice. They do not ask for
-//! connections that somebody would accept (anybody may do that), and they do not see the wire of those whose name they
-//! use: what they know of ids they guess.
+//! Strangers: no owner may notice anything that they send, from their own address or a forged one. They do not request
+//! connections that a listener would accept (anyone may do that), and they do not see the traffic of the hosts whose
+//! addresses they forge: they guess at ids.
 
 use std::net::IpAddr;
 
@@ -14,23 +14,23 @@ use super::world::{CmWorld, datagram};
 use crate::rng::Rng;
 use crate::world::address;
 
-/// Who shouts.
+/// A stranger.
 #[derive(Clone, Debug)]
 pub struct Stranger {
     rng: Rng,
-    /// One in so many steps.
+    /// Sends in one of this many steps.
     rate: u64,
     /// Datagrams sent.
     pub shouted: u64,
 }
 
 impl Stranger {
-    /// A stranger with a seed of its own.
+    /// Creates a stranger with a seed of its own.
     pub fn new(seed: u64, rate: u64) -> Stranger {
         Stranger { rng: Rng::new(seed ^ 0x057a_4639), rate, shouted: 0 }
     }
 
-    /// Perhaps send something.
+    /// Sends something, by chance.
     pub fn shout(&mut self, world: &mut CmWorld) {
         if !self.rng.chance(1, self.rate) {
             return;
@@ -58,7 +58,7 @@ impl Stranger {
         world.arrive_from_stranger(&datagram);
     }
 
-    /// Its own address, or that of the victim's peer.
+    /// Returns the stranger's own address or that of the victim's peer.
     fn anybody(&mut self, world: &CmWorld, victim: usize, own: IpAddr) -> IpAddr {
         if self.rng.chance(1, 2) { own } else { world.hosts[1 - victim].ip }
     }
@@ -67,7 +67,7 @@ impl Stranger {
         std::array::from_fn(|_| self.rng.bits() as u8)
     }
 
-    /// No CM message at all.
+    /// Returns bytes that are no CM message.
     fn garbage(&mut self) -> Mad {
         let data = self.bytes();
         let (class, version, method, attr) = match self.rng.below(5) {
@@ -80,7 +80,7 @@ impl Stranger {
         Mad { header: MadHeader::new(class, version, method, self.rng.bits(), attr), data }
     }
 
-    /// A message that two others exchanged, but not one that asks: anybody may ask.
+    /// Returns a message that two hosts exchanged, except requests: anyone may send those.
     fn true_message(&mut self, world: &CmWorld) -> Option<Mad> {
         let count = world.remembered.len() as u64;
         let heard = world.remembered.get(self.rng.below(count) as usize)?;
@@ -88,7 +88,7 @@ impl Stranger {
         (!matches!(mad.header.attr_id(), AttrId::CM_REQ | AttrId::CM_SIDR_REQ)).then_some(mad)
     }
 
-    /// Some bits turned over; never into something that asks.
+    /// Flips some bits of a message, but never turns it into a request.
     fn damage(&mut self, mad: Mad) -> Mad {
         let mut bytes = [0; 256];
         bytes.copy_from_slice(mad.as_bytes());
@@ -99,7 +99,7 @@ impl Stranger {
         Mad::read_from_bytes(&bytes).expect("256 bytes")
     }
 
-    /// A message with ids out of the air.
+    /// Returns a message with invented ids.
     fn guess(&mut self) -> Mad {
         let kinds: Vec<AttrId> = CmMessage::ALL.iter().map(|(id, _)| *id).collect();
         let asks = |id: &AttrId| matches!(*id, AttrId::CM_REQ | AttrId::CM_SIDR_REQ);
@@ -112,7 +112,7 @@ impl Stranger {
         message.to_mad(self.rng.bits())
     }
 
-    /// A request for what nobody offers, whatever else it says.
+    /// Returns a request for a service ID without a listener, random otherwise.
     fn unheard(&mut self) -> Mad {
         let mut req = Req::parse(&self.bytes());
         req.service_id = ServiceId(SERVICE_BASE + SERVICES + 5 + self.rng.below(1000));

@@ -1,4 +1,4 @@
-//! At the end of a run: whether everybody was told how it ended, and whether the two ends of each attempt agree.
+//! The checks at the end of a run: every owner learned how its attempt ended, and the two ends of each attempt agree.
 
 use weft_cm::ib::RejectReason;
 
@@ -7,7 +7,7 @@ use super::plan::Mood;
 use super::side::{Role, Side};
 use super::world::CmWorld;
 
-/// Every broken promise, in words.
+/// Describes every broken rule.
 pub fn judge(apps: &Apps) -> Result<(), String> {
     for side in &apps.sides {
         if !side.is_over() {
@@ -45,7 +45,7 @@ pub fn judge(apps: &Apps) -> Result<(), String> {
     Ok(())
 }
 
-/// Where nothing goes wrong that patience does not mend, exactly one thing can happen.
+/// Checks a run without faults that retries cannot fix: exactly one outcome is possible.
 fn tame(active: &Side, passive: &[&Side], listened: bool, datagram: bool) -> Result<(), String> {
     if datagram {
         return if active.told == ["SidrRep"] { Ok(()) } else { Err("no answer about the service".into()) };
@@ -55,7 +55,7 @@ fn tame(active: &Side, passive: &[&Side], listened: bool, datagram: bool) -> Res
         return if right { Ok(()) } else { Err("not rejected for the service ID".into()) };
     }
     let [passive] = passive else { return Err("not one request".into()) };
-    // A DREQ says as well as the lost RTU that the active side was ready.
+    // A DREQ proves as well as the lost RTU that the active side was ready.
     if !active.stood() || !(passive.stood() || passive.was_told("Dreq")) {
         return Err("it did not stand".into());
     }
@@ -66,7 +66,7 @@ fn tame(active: &Side, passive: &[&Side], listened: bool, datagram: bool) -> Res
     Ok(())
 }
 
-/// After everybody forgot everything, nothing is left.
+/// Checks that nothing is left once every owner destroyed its connections.
 pub fn leftovers(apps: &Apps, world: &CmWorld) -> Result<(), String> {
     for (number, host) in world.hosts.iter().enumerate() {
         if !host.cm.is_idle() {

@@ -1,7 +1,7 @@
 //! Two hosts with communication managers under the seeded clock. Their messages are packets with an ICRC, and cross the
-//! same network as everything here: lost, repeated, reordered, delayed and damaged. Their owners ([`app`]) accept,
-//! reject, dawdle, ask for patience, hang up, and lose power; a ledger ([`side`]) keeps what each was told, and the
-//! [`judge`] compares the two at the end. Strangers ([`hostile`]) may shout in between and must not be heard.
+//! simulated network: lost, repeated, reordered, delayed and damaged. Their owners ([`app`]) accept, reject, delay, ask
+//! for more time, disconnect, and lose power; a ledger ([`side`]) keeps the events of each, and the [`judge`] compares
+//! the two at the end. Strangers ([`hostile`]) may send messages in between and must have no effect.
 
 pub mod app;
 mod check;

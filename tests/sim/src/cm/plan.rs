@@ -1,34 +1,34 @@
-//! What a seed stands for: how bad the network is, who connects to what and when, and what else goes wrong.
+//! The plan of a seed: how bad the network is, which host connects to which service and when, and the other faults.
 
 use weft_verbs::Duration;
 
 use crate::net::Faults;
 use crate::rng::Rng;
 
-/// Service IDs below this are listened to, on every host.
+/// Number of service IDs with a listener on every host.
 pub const SERVICES: u64 = 3;
-/// Where service IDs begin.
+/// First service ID.
 pub const SERVICE_BASE: u64 = 0x0106_1c00;
-/// When the last connection still standing is ended.
+/// Time at which the owners end the last connections.
 pub const CURFEW: Duration = Duration::from_secs(600);
 
 /// One attempt to connect, or to find a service.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
-    /// Who asks.
+    /// Host that sends the request.
     pub from: usize,
-    /// Who is asked.
+    /// Host that receives it.
     pub to: usize,
-    /// When.
+    /// Time of the request.
     pub at: Duration,
-    /// What for.
+    /// Requested service ID.
     pub service: u64,
     /// A datagram service: SIDR.
     pub datagram: bool,
 }
 
 impl Attempt {
-    /// Whether somebody listens there.
+    /// Returns whether the service ID has a listener.
     pub fn is_listened(&self) -> bool {
         self.service < SERVICES
     }
@@ -37,11 +37,11 @@ impl Attempt {
 /// How much goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mood {
-    /// Nothing: everybody does the expected, sooner or after asking for patience.
+    /// Nothing: every owner does the expected, at once or after an MRA.
     Calm,
-    /// Messages are lost, but everybody is patient and does the expected: nobody may notice.
+    /// Messages are lost, but every owner waits and does the expected: no owner may notice.
     Lossy,
-    /// Anything.
+    /// Every kind of fault.
     Wild,
 }
 
@@ -50,7 +50,7 @@ pub enum Mood {
 pub struct Plan {
     /// The seed.
     pub seed: u64,
-    /// Over IPv6.
+    /// IPv6 instead of IPv4.
     pub v6: bool,
     /// The network.
     pub faults: Faults,
@@ -62,14 +62,14 @@ pub struct Plan {
     pub timeout: u8,
     /// Retries.
     pub retries: u8,
-    /// Life time of packets, as an exponent.
+    /// Packet lifetime, as an exponent.
     pub life_time: u8,
-    /// A host that loses its power, when, and for how long.
+    /// A host that loses power: which, when, and for how long.
     pub crash: Option<(usize, Duration, Duration)>,
 }
 
 impl Plan {
-    /// The plan of a seed.
+    /// Derives the plan from a seed.
     pub fn of(seed: u64) -> Plan {
         let mut rng = Rng::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
         let mood = rng.pick(&[Mood::Calm, Mood::Lossy, Mood::Wild, Mood::Wild, Mood::Wild]);
@@ -107,7 +107,7 @@ impl Plan {
         }
     }
 
-    /// How long one try of a message waits.
+    /// Returns how long one try of a message waits.
     pub fn try_time(&self) -> Duration {
         Duration::from_nanos(4096 << self.timeout)
     }

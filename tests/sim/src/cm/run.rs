@@ -1,4 +1,4 @@
-//! A run: the plan of a seed carried out until nothing happens any more.
+//! Runs the plan of a seed until nothing happens any more.
 
 use super::app::{Apps, Told};
 use super::hostile::Stranger;
@@ -7,19 +7,19 @@ use super::plan::Plan;
 use super::world::{CmWorld, Step};
 use crate::workload::Tally;
 
-/// Steps after which a run does not come to rest.
+/// Steps within which a run must come to rest.
 const STEPS_MAX: u32 = 400_000;
 
-/// What became of a run.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Everything that owners were told.
+    /// Every event that the owners got.
     pub trace: Vec<Told>,
-    /// What was met on the way.
+    /// Counts of the situations that the run met.
     pub tally: Tally,
 }
 
-/// Carry out a plan, with strangers shouting in between or not.
+/// Runs a plan, with or without a stranger that sends in between.
 pub fn run(plan: &Plan, mut stranger: Option<Stranger>) -> Result<Outcome, String> {
     let mut world = CmWorld::new(plan.seed, 2, plan.v6, plan.faults);
     let mut apps = Apps::new(plan.clone(), &mut world);

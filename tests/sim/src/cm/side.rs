@@ -1,13 +1,13 @@
-//! One end of an attempt: what its owner did, and what it was told.
+//! One end of an attempt: its owner's actions and events.
 
 use weft_cm::ib::{ConnId, EventKind, RejectReason, State};
 
 /// Which end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Role {
-    /// It asked.
+    /// Sent the request.
     Active,
-    /// It was asked.
+    /// Received the request.
     Passive,
 }
 
@@ -16,29 +16,29 @@ pub enum Role {
 pub struct Side {
     /// Host.
     pub host: usize,
-    /// Which start of the host this belongs to.
+    /// Boot count of the host at the time.
     pub boot: u32,
-    /// Its handle.
+    /// Connection handle.
     pub conn: ConnId,
     /// The attempt.
     pub attempt: usize,
-    /// Which end.
+    /// Active or passive.
     pub role: Role,
     /// Its queue pair.
     pub qpn: u32,
-    /// The first PSN that it asks for.
+    /// First PSN that it requests.
     pub psn: u32,
-    /// Passive: a REP was sent. Active: an RTU.
+    /// A REP was sent (passive), or an RTU (active).
     pub agreed: bool,
-    /// Its own reject.
+    /// It sent a REJ.
     pub refused: bool,
-    /// Active: the passive side whose REP came.
+    /// Active: the passive side that sent the REP.
     pub partner: Option<usize>,
     /// It was destroyed.
     pub destroyed: bool,
-    /// It was lost with its host.
+    /// Its host crashed.
     pub crashed: bool,
-    /// It asked for patience.
+    /// It sent an MRA.
     pub dawdled: bool,
     /// Names of the events.
     pub told: Vec<&'static str>,
@@ -47,18 +47,18 @@ pub struct Side {
 }
 
 impl Side {
-    /// Whether it was told this.
+    /// Returns whether it got this event.
     pub fn was_told(&self, name: &str) -> bool {
         self.told.contains(&name)
     }
 
-    /// Whether its owner waits for nothing more.
+    /// Returns whether its owner waits for nothing more.
     pub fn is_over(&self) -> bool {
         const LAST: [&str; 6] = ["ReqError", "RepError", "Rej", "TimewaitExit", "SidrRep", "SidrReqError"];
         self.destroyed || self.crashed || self.refused || LAST.iter().any(|name| self.was_told(name))
     }
 
-    /// Whether the connection stood, seen from here.
+    /// Returns whether the connection was established, as this side saw it.
     pub fn stood(&self) -> bool {
         match self.role {
             Role::Active => self.agreed,
@@ -67,7 +67,7 @@ impl Side {
     }
 }
 
-/// A short name.
+/// Returns the short name of an event.
 pub fn name(kind: &EventKind) -> &'static str {
     match kind {
         EventKind::ReqReceived(_) => "Req",
@@ -91,7 +91,7 @@ pub fn name(kind: &EventKind) -> &'static str {
     }
 }
 
-/// States in which a connection may be right after its owner was told this.
+/// Returns the states in which a connection may be right after this event.
 pub fn states_after(kind: &EventKind) -> &'static [State] {
     use State::*;
     match kind {
@@ -109,9 +109,9 @@ pub fn states_after(kind: &EventKind) -> &'static [State] {
     }
 }
 
-/// What may have been told before, last of all: an event that follows anything else is out of order.
+/// Returns whether an event may follow `last`, the owner's latest event; any other order is an error.
 pub fn may_follow(kind: &EventKind, last: Option<&str>) -> bool {
-    // What is told of a connection that stands, or stood as far as one side knows.
+    // Events of a connection that is established, or was as far as one side knows.
     const STANDING: [&str; 8] = ["Req", "Mra", "Rep", "Rtu", "UserEstablished", "Lap", "Apr", "LapError"];
     let after: &[&str] = match kind {
         EventKind::ReqReceived(_) | EventKind::SidrReqReceived(_) => return last.is_none(),

@@ -16,11 +16,11 @@ use crate::world::{address, seal};
 
 /// Number of the one device of each host.
 pub const DEVICE: u32 = 3;
-/// Partition of all.
+/// The default partition, with full membership.
 pub const PKEY: u16 = 0xffff;
-/// True messages that are kept for whoever wants to twist them.
+/// Recorded genuine messages that strangers may replay and alter.
 const REMEMBERED_MAX: usize = 64;
-/// Timers that may go off without time passing.
+/// Timers that may fire without time passing.
 const TIMERS_AT_ONCE_MAX: u32 = 100_000;
 
 /// A host.
@@ -31,39 +31,39 @@ pub struct Host {
     pub ip: IpAddr,
     /// How often it was started.
     pub boots: u32,
-    /// Without power: it neither sends nor receives, and its timers stand still.
+    /// Powered off: it neither sends nor receives, and its timers stand still.
     pub off: bool,
     psn: u32,
 }
 
-/// What a step was.
+/// Result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Something happened at a host, or nothing worth a name.
+    /// Something at a host, or nothing of interest.
     Other,
-    /// A wake-up that was asked for.
+    /// A requested wake-up.
     Wake(u64),
-    /// Nothing will ever happen again.
+    /// No event is left.
     Idle,
 }
 
-/// All there is.
+/// The whole simulation.
 pub struct CmWorld {
     /// The time.
     pub now: Instant,
     /// The hosts.
     pub hosts: Vec<Host>,
-    /// What is between them.
+    /// The network between the hosts.
     pub net: Net,
-    /// Datagrams that were on the wire lately.
+    /// Recent datagrams on the wire.
     pub remembered: Vec<Datagram>,
     /// Datagrams sent to addresses that no host has.
     pub to_strangers: u64,
-    /// What a communication manager did that none may do.
+    /// The first error of a communication manager.
     pub complaint: Option<String>,
     rng: Rng,
     at_once: u32,
-    /// What is sent now answers a stranger.
+    /// The next packets answer a stranger.
     shouted_at: bool,
 }
 
@@ -72,12 +72,12 @@ pub fn node_guid(host: usize) -> u64 {
     0x0200_00ff_fe00_0001 + host as u64
 }
 
-/// What a communication manager must know of the device.
+/// Returns the device attributes that a communication manager needs.
 fn ca_info(host: usize) -> CaInfo {
     CaInfo { node_guid: node_guid(host), ack_delay: 15 }
 }
 
-/// Where a datagram of one address for another goes or came from, seen from `own`.
+/// Returns the address of a datagram between `own` and `other`, as `own` sees it.
 pub fn gmp_address(own: IpAddr, other: IpAddr) -> GmpAddress {
     GmpAddress {
         device: DEVICE,
@@ -97,7 +97,7 @@ pub fn gmp_address(own: IpAddr, other: IpAddr) -> GmpAddress {
     }
 }
 
-/// A GMP from BTH to ICRC.
+/// Builds a GMP from BTH to ICRC.
 pub fn datagram(src: IpAddr, dst: IpAddr, psn: u32, mad: &Mad) -> Datagram {
     let gmp = Gmp { pkey: PKEY, psn: Psn::new(psn), src_qp: GSI_QPN, mad: *mad };
     let mut bytes = [gmp.headers().as_slice(), gmp.payload(), &[0; ICRC_LEN]].concat();
@@ -106,7 +106,7 @@ pub fn datagram(src: IpAddr, dst: IpAddr, psn: u32, mad: &Mad) -> Datagram {
 }
 
 impl CmWorld {
-    /// `count` hosts.
+    /// Creates `count` hosts.
     pub fn new(seed: u64, count: usize, v6: bool, faults: Faults) -> CmWorld {
         let mut rng = Rng::new(seed ^ 0xc0_ffee);
         let hosts = (0..count).map(|host| {
@@ -128,12 +128,12 @@ impl CmWorld {
         }
     }
 
-    /// The way from one host's interface to another's.
+    /// Returns the address of one host's interface as another's uses it.
     pub fn gmp_address(&self, from: usize, to: usize) -> GmpAddress {
         gmp_address(self.hosts[from].ip, self.hosts[to].ip)
     }
 
-    /// The path between two hosts' queue pairs.
+    /// Returns the path between two hosts' queue pairs.
     pub fn path(&self, from: usize, to: usize, packet_life_time: u8) -> Path {
         Path {
             sgid: Gid::from(self.hosts[from].ip),
@@ -151,7 +151,7 @@ impl CmWorld {
         }
     }
 
-    /// A host loses its power, and with it all that it knew.
+    /// Powers a host off; it loses all its state.
     pub fn crash(&mut self, host: usize) {
         let mut cm = Cm::new(self.rng.bits());
         cm.set_device(DEVICE, ca_info(host));
@@ -160,7 +160,7 @@ impl CmWorld {
         self.hosts[host] = Host { cm, ip, boots, off: true, psn: 0 };
     }
 
-    /// Send what a host has to send.
+    /// Sends the pending messages of a host.
     pub fn flush(&mut self, host: usize) {
         while let Some((to, bytes)) = self.hosts[host].cm.poll_transmit() {
             self.send(host, &to, &bytes);
@@ -185,7 +185,8 @@ impl CmWorld {
             return;
         }
         if self.shouted_at {
-            // It reaches whose name the stranger used, and leaves the network's chances as they were.
+            // It reaches the host whose address the stranger forged, and leaves the network's random sequence
+            // unchanged.
             return self.arrive(&datagram(ip, dst, 0, &mad));
         }
         self.hosts[host].psn += 1;
@@ -197,7 +198,7 @@ impl CmWorld {
         self.net.send(self.now, &mut self.rng, datagram);
     }
 
-    /// A packet arrives: check it as a link does and hand it to whoever has the address.
+    /// Delivers a packet: checks it as a link does and hands it to the host with the destination address.
     pub fn arrive(&mut self, datagram: &Datagram) {
         let mut sealed = datagram.bytes.clone();
         seal(datagram.src, datagram.dst, &mut sealed);
@@ -214,14 +215,14 @@ impl CmWorld {
         self.flush(host);
     }
 
-    /// A stranger's packet arrives.
+    /// Delivers a stranger's packet.
     pub fn arrive_from_stranger(&mut self, datagram: &Datagram) {
         self.shouted_at = true;
         self.arrive(datagram);
         self.shouted_at = false;
     }
 
-    /// Let the next thing happen.
+    /// Processes the next event.
     pub fn step(&mut self) -> Step {
         let timer = (0..self.hosts.len()).filter(|h| !self.hosts[*h].off);
         let timer = timer.filter_map(|h| Some((self.hosts[h].cm.poll_timeout()?, h))).min();

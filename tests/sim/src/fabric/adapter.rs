@@ -1,5 +1,5 @@
-//! An adapter on a fabric: as its process makes it, and between its queue pairs and its port what a link does, which writes
-//! packets and proves them.
+//! An adapter on a fabric, configured as its process configures it. It also does a link's work between queue pairs and
+//! port: it serialises packets and verifies them.
 
 use weft_fabric::{Fabric, PortRef};
 use weft_hca::{Hca, HcaConfig};
@@ -28,7 +28,7 @@ pub(super) struct Adapter {
 }
 
 impl Adapter {
-    /// The adapter of a process with this slot, at a port that a manager reached.
+    /// Creates the adapter of the process with this slot, at a port that a manager reached.
     pub fn new(rng: &mut Rng, fabric: &Fabric, port: PortRef, slot: u32) -> Adapter {
         let lid = fabric.port_info(port).expect("a port").lid;
         assert_ne!(lid, 0, "the manager reached it");
@@ -43,12 +43,12 @@ impl Adapter {
         adapter
     }
 
-    /// The port is as the fabric says.
+    /// Copies the port's attributes from the fabric.
     pub fn follow(&mut self, fabric: &Fabric) {
         self.hca.set_device(DEVICE, device(self.lid, self.gid, fabric.pkeys(self.port)));
     }
 
-    /// A packet as an adapter's link writes it.
+    /// Serialises a packet as an adapter's link does.
     pub fn compose(&mut self, tx: &TxBatch, packet: &TxPacket) -> Vec<u8> {
         let source = packet.source.expect("the adapter says by which port it leaves");
         let header = &tx.arena[packet.header.start as usize..packet.header.end as usize];
@@ -84,7 +84,7 @@ impl Adapter {
         bytes
     }
 
-    /// A packet, as a link proves it, from the process with this slot.
+    /// Verifies a packet as a link does; it comes from the process with this slot.
     pub fn arrive(&mut self, now: Instant, sender: u32, bytes: &[u8]) {
         let link = LinkPacket::parse(bytes).expect("the fabric carries whole packets");
         assert!(link_packet::vcrc_holds(bytes) && link.icrc_holds(), "what is damaged was dropped");

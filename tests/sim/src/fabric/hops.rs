@@ -1,6 +1,6 @@
-//! Two adapters on a fabric whose packets go hop by hop: everything that their queue pairs send is a packet of InfiniBand
-//! that the switches carry along their tables, on cables that take time, damage packets as a seed has it, and flap. What
-//! was sent must arrive, once and in order, and every packet be counted.
+//! Two adapters on a hop-by-hop fabric: everything that their queue pairs send is an InfiniBand packet that the
+//! switches forward by their tables, over cables that have latency, damage packets as a seed says, and flap. All
+//! messages must arrive, once and in order, and the ports must count every packet.
 
 use weft_fabric::topology::NodeKind;
 use weft_fabric::topology::generate::{Plan, Shape};
@@ -27,25 +27,25 @@ const ROOM: u64 = LENGTH_MAX + 4096;
 const RECEIVES: u64 = 16;
 /// Buffers that messages are received into, more than receives are posted.
 const BUFFERS: u64 = 20;
-/// Time that a packet takes besides what its cables do.
+/// Latency of a packet besides that of its cables.
 const SWITCHING: Duration = Duration::from_nanos(400);
-/// Things that happen until something goes in circles.
+/// Events at most, against endless loops.
 const STEPS_MAX: u64 = 2_000_000;
 
-/// What a seed led to.
+/// Counts of one seed's run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HopsTally {
     /// Packets that arrived.
     pub arrived: u64,
-    /// Traps that came to the manager's port: cables that damage packets are told of.
+    /// Traps that reached the manager's port; ports report cables that damage packets.
     pub traps: u64,
     /// Packets that cables damaged.
     pub damaged: u64,
-    /// Packets that were dropped where a link was down.
+    /// Packets dropped because a link was down.
     pub discarded: u64,
-    /// Packets that were sent again.
+    /// Retransmitted packets.
     pub repeated: u64,
-    /// Times that a cable was out.
+    /// Times that a cable was unplugged.
     pub flaps: u64,
 }
 
@@ -74,11 +74,11 @@ struct Bed {
     tx: TxBatch,
     tally: HopsTally,
     cables: Vec<PortRef>,
-    /// What each cable takes of nanoseconds, and damages of a million packets.
+    /// Per cable: latency in nanoseconds, and damaged packets per million.
     wear: Vec<(u32, u32)>,
 }
 
-/// One seed: all messages of both sides arrive.
+/// Runs one seed and checks that all messages of both sides arrive.
 pub fn run_hops(seed: u64) -> HopsTally {
     let mut bed = Bed::new(seed);
     let is_global = bed.rng.chance(1, 2);
@@ -158,7 +158,7 @@ impl Bed {
         }
     }
 
-    /// Receives for what comes, and sends as far as the queues go.
+    /// Posts receives, and sends as long as the queues have room.
     fn post(&mut self) {
         for side in &mut self.sides {
             let sge = |addr, length| Sge { addr, length, lkey: side.key };
@@ -190,7 +190,7 @@ impl Bed {
         self.sides.iter().all(|side| side.received == MESSAGES && side.acked == MESSAGES)
     }
 
-    /// What the adapters send leaves by their ports; completions are looked at.
+    /// Sends the adapters' packets by their ports, and takes completions.
     fn flush(&mut self) {
         for at in 0..self.sides.len() {
             while self.sides[at].adapter.hca.wants_transmit() {
@@ -211,7 +211,7 @@ impl Bed {
         let adapter = &mut self.sides[at].adapter;
         let (port, mut bytes) = (adapter.port, adapter.compose(tx, packet));
         let (now, transit) = (self.now, &mut self.transit);
-        // What is refused was counted by the port that dropped it.
+        // The port that drops a packet counts it.
         let _ = self.fabric.forward(now, port, &mut bytes, |arrival, bytes| {
             let until = now + SWITCHING + Duration::from_nanos(arrival.latency_ns);
             assert!(transit.depart(until, arrival.port, at as u32 + 1, bytes), "no more than a window is under way");
@@ -233,17 +233,17 @@ impl Bed {
         self.sides.iter_mut().for_each(|side| side.adapter.hca.handle_timeout(self.now));
     }
 
-    /// What is told of ports: nobody answers, but it crossed cables, too.
+    /// Takes the traps that ports sent. Nothing answers them, but they crossed cables, too.
     fn hear(&mut self) {
         while self.fabric.poll_event().is_some() {}
         while let Some(delivery) = self.fabric.poll_delivery() {
             let to = self.sides.iter().find(|side| side.adapter.port == delivery.port).expect("one of ours");
-            // What a port tells itself crosses no cable.
+            // A trap from the manager's own port crosses no cable.
             self.tally.traps += u64::from(delivery.slid != to.adapter.lid);
         }
     }
 
-    /// A cable is out for a moment, and its manager brings it up again.
+    /// Unplugs a cable for a moment; then the manager brings the link up again.
     fn flap(&mut self) {
         self.tally.flaps += 1;
         let port = self.rng.pick(&self.cables);
@@ -255,13 +255,13 @@ impl Bed {
             self.flush();
             self.step();
         }
-        // The manager asks once, and wants its answers at once.
+        // The manager asks once and expects immediate answers, so the cables must be perfect meanwhile.
         self.renew();
         self.manager.sweep(&mut self.fabric, self.now);
         self.age();
     }
 
-    /// Cables are as the seed has them.
+    /// Gives cables the latency and damage that the seed chose.
     fn age(&mut self) {
         for (port, (latency, ppm)) in self.cables.iter().zip(&self.wear) {
             self.fabric.set_latency(*port, *latency).expect("a cable");
@@ -269,7 +269,7 @@ impl Bed {
         }
     }
 
-    /// Cables are like new, and what is on them of datagrams arrives.
+    /// Makes cables perfect, and delivers the management datagrams on them.
     fn renew(&mut self) {
         for port in &self.cables {
             self.fabric.set_latency(*port, 0).expect("a cable");
@@ -279,7 +279,7 @@ impl Bed {
         self.hear();
     }
 
-    /// Every packet stands in the counters.
+    /// Checks that the counters contain every packet.
     fn count(&mut self, before: [u64; 2], flaps: bool) {
         let ports = self.fabric.cables().flat_map(|cable| cable.ends).collect::<Vec<_>>();
         for port in ports {
@@ -289,7 +289,7 @@ impl Bed {
         let repeats = |side: &Side| side.adapter.hca.qps().map(|qp| qp.stats.retransmits).sum::<u64>();
         self.tally.repeated = self.sides.iter().map(repeats).sum();
         if !flaps {
-            // Traps that are on a cable are counted already.
+            // Traps on a cable are counted already.
             self.renew();
             let came: u64 = self.sides.iter().map(|side| self.fabric.traffic(side.adapter.port).rcv_packets).sum();
             let waits = std::iter::from_fn(|| self.transit.arrive(Instant(u64::MAX))).count() as u64;
@@ -303,7 +303,7 @@ fn length(number: u64) -> u64 {
     1 + number * 7919 % LENGTH_MAX
 }
 
-/// Where a message begins in its sender's pattern.
+/// Returns the offset of a message in its sender's pattern.
 fn begin(number: u64) -> u64 {
     number * 131 % (ROOM - LENGTH_MAX)
 }
@@ -356,7 +356,7 @@ impl Side {
         }
     }
 
-    /// What came is what was sent.
+    /// Checks that a message has the bytes that the peer sent.
     fn judge(&mut self, wc: &Wc) {
         let number = wc.wr_id;
         assert_eq!((u32::from_be(wc.imm_data), u64::from(wc.byte_len)), (number as u32, length(number)));

@@ -1,5 +1,5 @@
-//! A subnet manager just large enough to bring up a fabric: looks by directed routes, gives LIDs, writes the shortest
-//! ways, brings links to Active. What it loses it asks again, a few times.
+//! A subnet manager just large enough to bring up a fabric: it discovers nodes by directed routes, assigns LIDs, writes
+//! shortest paths, and brings links to Active. It repeats lost queries a few times.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,14 +14,14 @@ use weft_wire::mad::{AttrId, Attribute, Block, Method};
 /// A directed route, and the node and port that its last hop leaves.
 type Way = (Vec<u8>, Option<(u64, u8)>);
 
-/// How often a question is asked.
+/// Tries of a query.
 const TRIES: u32 = 12;
 
 /// A node that the manager found.
 struct Found {
     way: Vec<u8>,
     switch: bool,
-    /// Whom it found behind which port: node and its port.
+    /// The neighbour behind each port: its node and port number.
     links: BTreeMap<u8, (u64, u8)>,
     lid: u16,
 }
@@ -30,23 +30,23 @@ struct Found {
 pub struct Manager {
     port: PortRef,
     tid: u64,
-    /// LIDs by GUID: whoever comes again gets his own.
+    /// LIDs by GUID: a port that returns gets its old LID.
     lids: BTreeMap<u64, u16>,
-    /// Directed routes to those that were found last, by GUID.
+    /// Directed routes to the nodes of the last sweep, by GUID.
     ways: BTreeMap<u64, Vec<u8>>,
-    /// Which of several shortest ways is taken: another number, other tables.
+    /// Selects among equal shortest paths: another number gives other tables.
     pub turn: usize,
     /// SMPs that it sent.
     pub sent: u64,
 }
 
 impl Manager {
-    /// A manager that has not looked yet.
+    /// Creates a manager that has not swept yet.
     pub fn new(port: PortRef) -> Manager {
         Manager { port, tid: 0, lids: BTreeMap::new(), ways: BTreeMap::new(), turn: 0, sent: 0 }
     }
 
-    /// Bring up everything that it reaches.
+    /// Brings up everything within reach.
     pub fn sweep(&mut self, fabric: &mut Fabric, now: Instant) {
         let mut found = self.discover(fabric, now);
         let own = fabric.port_guid(self.port).unwrap_or(0);
@@ -71,7 +71,7 @@ impl Manager {
         self.ways = found.into_iter().map(|(guid, node)| (guid, node.way)).collect();
     }
 
-    /// Write an attribute of a node that was found: whether it was reached.
+    /// Writes an attribute of a discovered node; returns whether the node answered.
     pub fn write<A: Attribute>(
         &mut self,
         fabric: &mut Fabric,
@@ -109,7 +109,7 @@ impl Manager {
                 node.links.insert(info.local_port_num, from);
             }
             let ports = if switch { 1..=info.num_ports } else { info.local_port_num..=info.local_port_num };
-            // Ways go on through switches, and out of the first node.
+            // Routes continue through switches, and from the first node.
             for number in ports.filter(|number| (switch || way.is_empty()) && !node.links.contains_key(number)) {
                 let port = self.get::<PortInfo>(fabric, now, &way, AttrId::PORT_INFO, number.into());
                 if port.is_some_and(|port| port.port_state != PortState::DOWN) {
@@ -121,7 +121,7 @@ impl Manager {
         found
     }
 
-    /// The forwarding table of a switch: for every LID the first port of a shortest way.
+    /// Writes the forwarding table of a switch: for every LID, the first port of a shortest path.
     fn route(&mut self, fabric: &mut Fabric, now: Instant, found: &BTreeMap<u64, Found>, guid: u64, switch: &Found) {
         let top = self.lids.len() as u16;
         let mut ports = vec![LFT_NO_PATH; (usize::from(top) / 64 + 1) * 64];
@@ -146,7 +146,7 @@ impl Manager {
         }
     }
 
-    /// Bring a port one state further, if that is where it comes from.
+    /// Moves a port one state further if it is in the state before.
     fn raise(&mut self, fabric: &mut Fabric, now: Instant, node: &Found, number: u8, state: PortState) {
         let before = PortState(state.0 - 1);
         let info = self.get::<PortInfo>(fabric, now, &node.way, AttrId::PORT_INFO, number.into());
@@ -200,7 +200,7 @@ impl Manager {
         for _ in 0..TRIES {
             self.sent += 1;
             fabric.send(now, self.port, &out).ok()?;
-            // Traps come too; this manager looks for itself.
+            // Discards traps; this manager only sweeps.
             while let Some(delivery) = fabric.poll_delivery() {
                 if delivery.mad.header.tid() == self.tid && delivery.mad.header.method() == Method::GET_RESP {
                     return Some(Smp::from_mad(delivery.mad));

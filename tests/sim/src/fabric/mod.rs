@@ -1,7 +1,7 @@
-//! Virtual InfiniBand fabrics under faults that a seed chooses: cables cut, joined, flapping, worse; nodes rebooted and
-//! without power; datagrams lost. A small subnet manager at a host brings up what it reaches. After every fault verdicts
-//! are compared with a walk of our own and with packets; at the end everything is mended, and everybody must reach
-//! everybody.
+//! Virtual InfiniBand fabrics under faults that a seed chooses: cables cut, joined, flapping, degraded; nodes rebooted
+//! and powered off; datagrams lost. A small subnet manager at a host brings up the part that it reaches. After every
+//! fault the test compares the fabric's verdicts with its own walk and with packets. At the end it repairs everything,
+//! and every host must reach every other.
 
 mod adapter;
 mod hops;

@@ -1,5 +1,5 @@
-//! What must be so, said once more and without the fabric's own ways: where a packet goes by what ports and tables say,
-//! and which links are up by which cables are plugged and which nodes have power.
+//! An independent model of the fabric's rules: where ports and tables lead a packet, and which links are up, given the
+//! plugged cables and the powered nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use weft_fabric::topology::{NodeKind, Topology};
 use weft_fabric::{Fabric, PathQuery, PortRef};
 use weft_wire::mad::subn::{PhysState, PortState};
 
-/// Where a packet arrives by walking from port to port; `None` if somebody drops it.
+/// Returns the port where a packet arrives, by walking from port to port; `None` if a node on the way drops it.
 pub fn walk(fabric: &Fabric, from: PortRef, query: &PathQuery) -> Option<PortRef> {
     let owns = |port: PortRef| fabric.port_info(port).is_some_and(|info| info.lid != 0 && info.lid == query.dlid);
     let admits = |port: PortRef| {
@@ -53,7 +53,7 @@ pub struct Plant {
 }
 
 impl Plant {
-    /// As the topology has it.
+    /// Starts with the cables and power of the topology.
     pub fn new(topology: &Topology) -> Plant {
         let ends = topology.cables.iter().map(|cable| (PortRef::from(cable.a), PortRef::from(cable.b)));
         let mut plugged = BTreeMap::new();
@@ -66,7 +66,7 @@ impl Plant {
         Plant { ports: ports.collect(), plugged, off: BTreeSet::new() }
     }
 
-    /// Once everything has trained: a link is up where a cable is and both ends have power, and nowhere else.
+    /// Checks links after training: a link is up where a cable is plugged and both ends have power, and nowhere else.
     pub fn check(&self, fabric: &Fabric) {
         for port in &self.ports {
             let peer = self.plugged.get(port).copied();

@@ -1,4 +1,4 @@
-//! What happens to a fabric, by its seed.
+//! The random fault schedule of a fabric.
 
 use weft_fabric::topology::generate::{Plan, Shape};
 use weft_fabric::topology::{NodeKind, Speed, Topology, Width};
@@ -11,23 +11,23 @@ use crate::rng::Rng;
 
 /// Faults of one seed.
 const FAULTS: u64 = 30;
-/// Pairs that are looked at after each.
+/// Pairs of hosts checked after each fault.
 const PAIRS: u64 = 12;
 /// Longer than any link trains.
 const TRAINED: Duration = Duration::from_millis(10);
 
-/// What the runs met, so that a test can tell that it tested something.
+/// Counts of the situations that the runs met, so that a test can prove its coverage.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    /// SMPs of the managers.
+    /// SMPs that the managers sent.
     pub smps: u64,
-    /// Verdicts that a packet arrives.
+    /// Pairs whose packets the fabric says arrive.
     pub good: u64,
-    /// Verdicts that it does not.
+    /// Pairs whose packets it says are dropped.
     pub bad: u64,
     /// Faults of each kind.
     pub faults: [u64; 8],
-    /// Events that hosts heard.
+    /// Events that hosts received.
     pub events: u64,
 }
 
@@ -42,7 +42,7 @@ struct Run {
     tally: Tally,
 }
 
-/// One seed, from the first sweep to the last.
+/// Runs one seed, from the first sweep to the last.
 pub fn run(seed: u64) -> Tally {
     let mut rng = Rng::new(seed);
     let topology = Plan::new(shape(&mut rng)).generate().expect("a shape that can be");
@@ -116,7 +116,7 @@ impl Run {
         peer
     }
 
-    /// One fault, and sometimes time for its consequences.
+    /// Injects one fault, and sometimes lets time pass for its consequences.
     fn fault(&mut self) {
         let kind = self.rng.below(8);
         self.tally.faults[kind as usize] += 1;
@@ -170,7 +170,7 @@ impl Run {
         }
     }
 
-    /// Plug a cable where one was cut, or between any two free ports.
+    /// Plugs a cable where one was cut, or between any two free ports.
     fn join(&mut self) {
         let ends = self.topology.cables.iter().flat_map(|cable| [cable.a, cable.b]).map(PortRef::from);
         let free: Vec<_> = ends.filter(|end| !self.plant.plugged.contains_key(end)).collect();
@@ -195,7 +195,7 @@ impl Run {
         }
     }
 
-    /// Some pairs: the fabric's verdict, the model's walk and a packet say the same.
+    /// Checks that the fabric's verdict, the model's walk and a packet agree, for some pairs.
     fn look(&mut self) {
         for _ in 0..PAIRS {
             let (from, to) = (self.rng.pick(&self.hosts), self.rng.pick(&self.hosts));
@@ -220,11 +220,11 @@ impl Run {
                 assert_eq!((sent, arrived), (Ok(()), Some(verdict.to)));
                 let crossed = u64::from(verdict.path.hops() != 0 && verdict.to == to);
                 assert_eq!(self.fabric.traffic(to).rcv_packets - before, crossed);
-                // What rests on a verdict is counted like packets.
+                // Packets sent on a verdict are counted like packets that go hop by hop.
                 self.fabric.account(&verdict.path, 5, 360);
                 assert_eq!(self.fabric.traffic(to).rcv_packets - before, crossed * 6);
             }
-            // A source that has not the P_Key sends nothing by it; the packet alone does not know.
+            // A source without the P_Key sends nothing with it; the packet alone does not know.
             Err(refusal) if refusal.at == from => self.tally.bad += 1,
             Err(refusal) => {
                 self.tally.bad += 1;
@@ -234,7 +234,7 @@ impl Run {
         said == Some(to)
     }
 
-    /// Put everything back as the topology has it.
+    /// Restores everything to the topology.
     fn mend(&mut self) {
         self.fabric.set_drop(None, 0).expect("every cable");
         for node in std::mem::take(&mut self.plant.off) {
@@ -254,7 +254,7 @@ impl Run {
         self.plant.check(&self.fabric);
     }
 
-    /// Everybody reaches everybody.
+    /// Checks that every host reaches every other.
     fn everybody(&mut self) {
         for from in self.hosts.clone() {
             for to in self.hosts.clone() {
@@ -264,7 +264,7 @@ impl Run {
         assert!(self.fabric.cables().count() <= self.topology.cables.len() * 2, "cables pile up");
     }
 
-    /// Nothing goes on by itself for ever.
+    /// Checks that the fabric comes to rest.
     fn rest(&mut self) {
         for _ in 0..100_000 {
             let Some(at) = self.fabric.poll_timeout() else { return };

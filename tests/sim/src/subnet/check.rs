@@ -1,4 +1,4 @@
-//! Whether a fabric is as a manager has to leave it, judged from what its nodes say: the manager is not asked.
+//! Checks that a fabric is as a manager must leave it, judged by its nodes' attributes rather than by the manager.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,7 +11,7 @@ use weft_sm::routing::quality;
 use weft_sm::tables::Lanes;
 use weft_wire::mad::subn::PortState;
 
-/// What is not as it has to be.
+/// A deviation from the required state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// A link does not carry data.
@@ -20,19 +20,20 @@ pub enum Fault {
     NoLid(PortRef),
     /// Two ports have one LID.
     SameLid(u16, PortRef, PortRef),
-    /// A port is told of another manager than the master.
+    /// A port names another manager than the master.
     Manager(PortRef, u16),
     /// Packets from one to the other do not arrive.
     NoPath(PortRef, PortRef, String),
-    /// A switch does not have the table that the manager holds it to have.
+    /// A switch does not have the table that the manager believes it has.
     Table(u64, u16),
-    /// A switch does not have the lanes that the engine counts on: its GUID, the ports in and out, the service level.
+    /// A switch does not have the SL-to-VL entry that the engine requires: its GUID, the ports in and out, the service
+    /// level.
     Lane(u64, (u8, u8), u8),
-    /// Lanes wait for each other in a circle.
+    /// Lanes depend on each other in a cycle.
     CreditLoop,
 }
 
-/// What is not as it has to be in the part of a fabric that a master at `master` reaches.
+/// Returns the deviations in the part of the fabric that a master at `master` reaches.
 pub fn check(fabric: &Fabric, master: PortRef, manager: &Manager) -> Vec<Fault> {
     let reached = reach(fabric, master);
     let mut faults = Vec::new();
@@ -92,7 +93,7 @@ fn paths(fabric: &Fabric, manager: &Manager, ends: &[(PortRef, u16)], faults: &m
     }
 }
 
-/// Switches have the tables that the manager computed, and those close no circle.
+/// Checks that switches have the tables that the manager computed, and that these form no cycle.
 fn tables(fabric: &Fabric, manager: &Manager, faults: &mut Vec<Fault>) {
     let (graph, tables) = (manager.graph(), manager.tables());
     let guid = |node: u32| fabric.port_guid(PortRef::new(node, 0));
@@ -112,7 +113,7 @@ fn tables(fabric: &Fabric, manager: &Manager, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Between links of switches, service levels are on the lanes that the engine computed.
+/// Checks that between links of switches, service levels use the lanes that the engine computed.
 fn lanes(fabric: &Fabric, manager: &Manager, nodes: &BTreeMap<u64, u32>, faults: &mut Vec<Fault>) {
     let (graph, tables) = (manager.graph(), manager.tables());
     let levels = match &tables.lanes {
@@ -135,7 +136,7 @@ fn lanes(fabric: &Fabric, manager: &Manager, nodes: &BTreeMap<u64, u32>, faults:
     }
 }
 
-/// Every port on a link that leads to the master, and port 0 of the switches.
+/// Returns every port on a link that leads to the master, and port 0 of the switches.
 fn reach(fabric: &Fabric, master: PortRef) -> BTreeSet<PortRef> {
     let mut found = BTreeSet::from([master]);
     let mut border = VecDeque::from([master]);
@@ -151,7 +152,7 @@ fn reach(fabric: &Fabric, master: PortRef) -> BTreeSet<PortRef> {
     found
 }
 
-/// The other ports of a switch.
+/// Returns the other ports of a switch.
 fn beside(fabric: &Fabric, at: PortRef) -> Vec<PortRef> {
     match fabric.kind(at.node) {
         Some(NodeKind::Switch) => (0..=fabric.port_count(at.node)).map(|port| PortRef::new(at.node, port)).collect(),

@@ -1,4 +1,4 @@
-//! A manager with the MAD layer of its port: what waits for answers is sent again, what comes finds who waits for it.
+//! A manager with the MAD layer of its port, which retransmits unanswered requests and matches responses to them.
 
 use weft_fabric::{Delivery, GlobalRoute, MadAddress, MadOut};
 use weft_mad::port::{self, Port, Send};
@@ -38,7 +38,7 @@ fn wants(class: Class, version: u8, rmpp: bool) -> AgentSpec {
 }
 
 impl Driver {
-    /// A manager whose port nobody else uses.
+    /// Creates a driver for a manager that has its port to itself.
     pub fn new(manager: Manager) -> Driver {
         let mut port = Port::default();
         let mut register = |class, version, rmpp| port.register(wants(class, version, rmpp)).expect("a fresh port");
@@ -48,12 +48,12 @@ impl Driver {
         Driver { manager, port, by_lid, directed, administrator }
     }
 
-    /// When something is due.
+    /// Returns the time of the next deadline.
     pub fn poll_timeout(&self) -> Option<Instant> {
         [self.manager.poll_timeout(), self.port.poll_timeout()].into_iter().flatten().min()
     }
 
-    /// Time went on.
+    /// Advances time.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.port.handle_timeout(now);
         self.take(now);
@@ -62,7 +62,7 @@ impl Driver {
         }
     }
 
-    /// Hand what the manager sends to the port.
+    /// Hands the manager's datagrams to the port.
     pub fn pump(&mut self, now: Instant) {
         while let Some(out) = self.manager.poll_smp() {
             let directed = out.mad.header.class() == Class::SUBN_DIRECTED_ROUTE;
@@ -76,12 +76,12 @@ impl Driver {
             let peer = End { qp: out.to.qpn, peer: out.to };
             let (timeout, retries) = (out.timeout, out.retries);
             let send = Send { agent: self.administrator, peer, bytes: out.bytes, timeout, retries };
-            // What cannot be sent was asked for by who does not wait for it.
+            // If this fails, the manager does not wait for a response.
             let _ = self.port.send(now, send);
         }
     }
 
-    /// What goes out.
+    /// Returns the next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<MadOut> {
         let (end, mad) = self.port.poll_transmit()?;
         let peer = end.peer;
@@ -93,7 +93,7 @@ impl Driver {
         Some(MadOut { to, mad })
     }
 
-    /// Where an answer goes.
+    /// Returns the address of a response.
     pub fn address(delivery: &Delivery) -> MadAddress {
         let grh = delivery.grh.map(|grh| GlobalRoute { sgid: grh.dgid, dgid: grh.sgid, ..grh });
         let smi = delivery.dest_qp == SMI_QPN;
@@ -101,7 +101,7 @@ impl Driver {
         MadAddress { dest_qp: delivery.src_qp, sl: delivery.sl, path_bits: delivery.path_bits, grh, ..to }
     }
 
-    /// A datagram came.
+    /// Handles a received datagram.
     pub fn deliver(&mut self, now: Instant, delivery: &Delivery) {
         let global = delivery.grh.map(|grh| Global {
             gid: grh.sgid,
@@ -123,7 +123,7 @@ impl Driver {
         self.take(now);
     }
 
-    /// What the port has for the manager.
+    /// Passes the port's datagrams and timeouts to the manager.
     fn take(&mut self, now: Instant) {
         while let Some(delivery) = self.port.poll_delivery() {
             let peer = delivery.peer.peer;
@@ -142,7 +142,7 @@ impl Driver {
     }
 }
 
-/// A datagram of which perhaps only the header is there.
+/// Pads a datagram, of which perhaps only the header is present, to a MAD.
 fn padded(bytes: &[u8]) -> Mad {
     let mut whole = [0; weft_wire::mad::MAD_LEN];
     let len = bytes.len().min(whole.len());

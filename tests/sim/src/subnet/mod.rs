@@ -1,5 +1,5 @@
-//! Subnet managers on a fabric under simulated time: each at a host's port, its datagrams carried as a system's MAD layer
-//! carries them, lost, cut off and killed as a test says.
+//! Subnet managers on a fabric in simulated time: each at a host's port, with datagrams carried as a system's MAD layer
+//! carries them. Tests lose datagrams, cut cables and kill managers.
 
 mod check;
 mod driver;
@@ -20,7 +20,7 @@ use weft_wire::mad::subn::{CapabilityMask, SmState, Smp};
 
 use crate::Rng;
 
-/// Datagrams that one instant may see: more, and something goes in circles.
+/// Maximum number of datagrams at one instant, against endless loops.
 const STEPS_MAX: u64 = 50_000_000;
 
 /// A fabric and its managers.
@@ -29,26 +29,26 @@ pub struct World {
     pub fabric: Fabric,
     /// The time.
     pub now: Instant,
-    /// Managers by the ports that they are at.
+    /// Managers by port.
     pub managers: BTreeMap<PortRef, Driver>,
-    /// What they told, by whom.
+    /// Events, each with the port of its manager.
     pub events: Vec<(PortRef, Event)>,
-    /// Of a million datagrams that managers send or get, how many are lost.
+    /// Datagrams to and from managers that are lost, per million.
     pub loss_ppm: u64,
-    /// How often a host was asked to register again.
+    /// Number of requests to hosts to register again.
     pub reregistered: u64,
-    /// Does something to what managers are delivered.
+    /// Alters the datagrams that managers receive.
     pub twist: Option<fn(&mut Delivery)>,
     rng: Rng,
 }
 
 impl World {
-    /// A fabric of this shape, without a manager.
+    /// Creates a fabric of this shape, without a manager.
     pub fn new(shape: Shape, seed: u64) -> World {
         World::of(&Plan::new(shape).generate().expect("a topology"), seed)
     }
 
-    /// A fabric of this topology, without a manager.
+    /// Creates a fabric of this topology, without a manager.
     pub fn of(topology: &Topology, seed: u64) -> World {
         World {
             fabric: Fabric::new(topology, seed),
@@ -62,21 +62,21 @@ impl World {
         }
     }
 
-    /// The port of the host of this number.
+    /// Returns the port of the host with this number.
     pub fn host(&self, number: usize) -> PortRef {
         let mut hosts = (0..self.fabric.node_count())
             .filter(|node| self.fabric.kind(*node) == Some(weft_fabric::topology::NodeKind::Ca));
         PortRef::new(hosts.nth(number).expect("so many hosts"), 1)
     }
 
-    /// The switch of this number, as a node.
+    /// Returns the node index of the switch with this number.
     pub fn switch(&self, number: usize) -> u32 {
         let mut switches = (0..self.fabric.node_count())
             .filter(|node| self.fabric.kind(*node) == Some(weft_fabric::topology::NodeKind::Switch));
         switches.nth(number).expect("so many switches")
     }
 
-    /// Start a manager at a port, with what it is told besides its GUID.
+    /// Starts a manager at a port; `change` edits its settings.
     pub fn start(&mut self, at: PortRef, change: impl FnOnce(&mut Setup)) {
         let mut setup = Setup::new(self.fabric.port_guid(at).expect("a port"));
         change(&mut setup);
@@ -84,41 +84,41 @@ impl World {
         self.mark(at);
     }
 
-    /// Kill a manager: nobody is told.
+    /// Kills a manager; it sends no notice.
     pub fn kill(&mut self, at: PortRef) -> Option<Manager> {
         let driver = self.managers.remove(&at)?;
         self.fabric.set_capabilities(self.now, at, CapabilityMask::SM, false);
         Some(driver.manager)
     }
 
-    /// The manager at a port.
+    /// Returns the manager at a port.
     pub fn manager(&mut self, at: PortRef) -> &mut Manager {
         &mut self.managers.get_mut(&at).expect("a manager there").manager
     }
 
-    /// The states of all managers.
+    /// Returns the states of all managers.
     pub fn states(&self) -> Vec<SmState> {
         self.managers.values().map(|driver| driver.manager.status().state).collect()
     }
 
-    /// Who is master.
+    /// Returns the ports of the masters.
     pub fn masters(&self) -> Vec<PortRef> {
         let masters = self.managers.iter().filter(|(_, driver)| driver.manager.status().state == SmState::MASTER);
         masters.map(|(at, _)| *at).collect()
     }
 
-    /// How often an event was told that is like this.
+    /// Returns the number of events that match.
     pub fn count(&self, wanted: impl Fn(&Event) -> bool) -> usize {
         self.events.iter().filter(|(_, event)| wanted(event)).count()
     }
 
-    /// The last of what was told, for who has to find out why.
+    /// Returns the latest events, for failure messages.
     pub fn log(&self) -> String {
         let last = self.events.iter().skip(self.events.len().saturating_sub(40));
         last.map(|(at, event)| format!("\n{at}: {event}")).collect()
     }
 
-    /// Let time go on.
+    /// Lets time pass.
     pub fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         self.settle();
@@ -133,7 +133,7 @@ impl World {
         self.now = end;
     }
 
-    /// Let time go on until something holds, no longer than this; `false` if it never did.
+    /// Lets time pass until a condition holds, up to a limit; `false` if it never held.
     pub fn until(&mut self, limit: Duration, holds: impl Fn(&World) -> bool) -> bool {
         let end = self.now + limit;
         self.settle();
@@ -149,7 +149,7 @@ impl World {
         managers.chain(self.fabric.poll_timeout()).min()
     }
 
-    /// Carry every datagram that is on its way now.
+    /// Delivers every datagram that is under way now.
     pub fn settle(&mut self) {
         for _ in 0..STEPS_MAX {
             if !self.step() {
@@ -184,7 +184,7 @@ impl World {
         moved
     }
 
-    /// What a manager has to send, compute and tell.
+    /// Lets a manager send, compute and report events.
     fn carry(&mut self, at: PortRef) -> bool {
         let Some(driver) = self.managers.get_mut(&at) else { return false };
         let mut moved = false;
@@ -217,7 +217,7 @@ impl World {
         self.loss_ppm != 0 && self.rng.below(1_000_000) < self.loss_ppm
     }
 
-    /// A port says whether a manager is behind it.
+    /// Sets a port's IsSM capability bit to whether a manager is behind it.
     fn mark(&mut self, at: PortRef) {
         let Some(driver) = self.managers.get(&at) else { return };
         let is_sm = driver.manager.is_sm();
@@ -227,7 +227,7 @@ impl World {
         }
     }
 
-    /// Where no program waits for a datagram, the system answers.
+    /// Answers a datagram as the system does if no program waits for it.
     fn refuse(&mut self, delivery: &Delivery) {
         let Some(mad) = weft_fabric::unmatched(&delivery.mad) else { return };
         let to = Driver::address(delivery);
@@ -235,7 +235,7 @@ impl World {
     }
 }
 
-/// What one host says of its name, as nobody would take it: names are asked for until it has been silent so often.
+/// Makes one host's NodeDescription responses match no request. The manager repeats such a query only a few times.
 pub fn garble_a_name(delivery: &mut Delivery) {
     let smp = Smp::ref_from_mad(&delivery.mad);
     if smp.header.attr_id() == AttrId::NODE_DESCRIPTION && smp.data[..5] == *b"node3" {

@@ -1,4 +1,4 @@
-//! One direction of a queue pair: its operations, prepared with their memory, and what must come of each.
+//! One direction of a queue pair: its operations, prepared with their memory, and the expected result of each.
 
 use std::collections::VecDeque;
 
@@ -12,16 +12,16 @@ use crate::memory::pattern_fill;
 use crate::rng::{Rng, mix};
 use crate::world::World;
 
-/// A message that uses up a receive, as the receiver must see it.
+/// A message that consumes a receive, as the receiver must see it.
 #[derive(Clone, Debug)]
 pub struct Message {
     /// Bytes that arrive in the receive's buffer (none for WRITE with immediate).
     pub data: Vec<u8>,
-    /// Length that the completion says.
+    /// Byte length in the completion.
     pub byte_len: u32,
     /// Immediate data.
     pub imm: Option<u32>,
-    /// What the completion is.
+    /// Opcode of the completion.
     pub opcode: WcOpcode,
 }
 
@@ -31,12 +31,12 @@ struct Operation {
     sges: Vec<Sge>,
     flags: SendFlags,
     opcode: WcOpcode,
-    /// Bytes that come back (READ, atomics).
+    /// Returned bytes (READ, atomics).
     result: Option<Vec<u8>>,
     message: Option<Message>,
 }
 
-/// A direction under way.
+/// One direction of traffic in progress.
 pub struct Flow {
     /// Sender.
     pub from: End,
@@ -69,7 +69,7 @@ pub struct Flow {
 
 const TAG_FLOW_SHIFT: u32 = 32;
 
-/// Room between pieces of local memory.
+/// Gap between pieces of local memory.
 const GAP: usize = 8;
 
 struct Preparing<'a> {
@@ -87,7 +87,7 @@ struct Preparing<'a> {
     key: u64,
     /// Next unused byte of the target (unreliable: each WRITE has a place of its own).
     fresh: usize,
-    /// A READ of changing memory is outstanding: whoever changes it next must wait for it.
+    /// A READ of changing memory is outstanding: the next operation that changes that memory must carry a fence.
     fence: bool,
 }
 
@@ -107,7 +107,7 @@ impl Preparing<'_> {
         (len as u32).min(limit)
     }
 
-    /// Local memory of `len` bytes in random pieces, all of it `content` from now on.
+    /// Allocates local memory of `len` bytes in random pieces; all of it then holds `content`.
     fn local(&mut self, content: &[u8], align: usize) -> Vec<Sge> {
         let sge_max = self.plan.options.cap.max_send_sge as u64;
         let count = self.rng.range(1, sge_max);
@@ -149,7 +149,7 @@ impl Preparing<'_> {
         flags
     }
 
-    /// A flag for whoever changes the target.
+    /// Returns the flags of an operation that changes the target.
     fn changes(&mut self) -> SendFlags {
         if std::mem::take(&mut self.fence) { SendFlags::FENCE } else { SendFlags::empty() }
     }
@@ -201,7 +201,7 @@ impl Preparing<'_> {
         let result = from[at..at + len].to_vec();
         let place = RemoteTarget { addr: addr + at as u64, rkey };
         self.fence |= changing;
-        // The model of the source memory holds the result from the start; the memory itself gets it by the READ.
+        // The model of the source memory holds the result from the start; the memory itself gets it from the READ.
         let sges = self.local(&result, 1);
         let flags = self.flags(u32::MAX, false);
         let op = SendOp::Read(place);
@@ -210,7 +210,7 @@ impl Preparing<'_> {
 
     fn word(&mut self) -> (usize, RemoteTarget) {
         let at = self.rng.below(self.target.len() as u64 / 8) as usize * 8;
-        // Few places, so that atomics meet each other.
+        // Few addresses, so that atomics collide.
         let at = if self.rng.chance(2, 3) { at % 32 } else { at };
         (at, RemoteTarget { addr: self.target_addr + at as u64, rkey: self.target_key })
     }
@@ -280,7 +280,7 @@ impl Preparing<'_> {
 }
 
 impl Flow {
-    /// Prepare `count` operations from one end to the other.
+    /// Prepares `count` operations from one end to the other.
     pub fn new(
         world: &mut World,
         number: usize,
@@ -297,7 +297,7 @@ impl Flow {
         let target_len = if reliable { room } else { (room + GAP) * count }.next_multiple_of(8);
         let source_len = (room + 64 + GAP * 32) * count;
         let (source_addr, lkey) = world.hosts[from.host].region(from.pd, source_len, Access::LOCAL_WRITE);
-        // Nobody copies into on-demand memory directly.
+        // Direct copies never touch on-demand memory.
         let on_demand = if rng.chance(1, 4) { Access::empty() } else { Access::ON_DEMAND };
         let access = Access::all() - Access::ZERO_BASED - on_demand;
         let (target_addr, target_key) = world.hosts[to.host].region(to.pd, target_len, access);
@@ -331,7 +331,7 @@ impl Flow {
         let Preparing { source, target, fixed, .. } = preparing;
         assert!(source.len() <= source_len, "the source region is too small");
 
-        // Memory before: results are not there yet.
+        // Initial memory: the results are not there yet.
         let mut initial = source.clone();
         for op in ops.iter().filter(|op| op.result.is_some()) {
             for sge in &op.sges {
@@ -369,7 +369,7 @@ impl Flow {
         }
     }
 
-    /// Post what the send queue takes.
+    /// Posts as many operations as the send queue takes.
     pub fn post(&mut self, world: &mut World) -> Result<(), String> {
         while let Some(operation) = self.ops.get(self.next) {
             let last = self.next + 1 == self.ops.len();
@@ -392,7 +392,7 @@ impl Flow {
             }
             let inline = flags.contains(SendFlags::INLINE);
             if inline {
-                // Taken already: what happens to the memory now must not matter.
+                // Inline data was copied already: later changes of the memory must not matter.
                 for sge in &operation.sges {
                     let at = (sge.addr - self.source.0) as usize;
                     let zeros = vec![0xaa; sge.length as usize];
@@ -411,7 +411,7 @@ impl Flow {
         Ok(())
     }
 
-    /// A completion of the send queue.
+    /// Handles a completion of the send queue.
     pub fn on_sent(&mut self, world: &mut World, wc: &Wc) -> Result<(), String> {
         let index = (wc.wr_id & 0xffff_ffff) as usize;
         let Some(expected) = self.waiting.pop_front() else {
@@ -439,22 +439,22 @@ impl Flow {
         Ok(())
     }
 
-    /// Operations posted, and how many of them are waited for.
+    /// Returns the number of operations posted, and of those waited for.
     pub fn standing(&self) -> (usize, usize) {
         (self.next, self.waiting.len())
     }
 
-    /// Whether all that was to be sent has been, and has completed.
+    /// Returns whether all operations were posted and have completed.
     pub fn is_sent(&self) -> bool {
         self.next == self.ops.len() && self.waiting.is_empty()
     }
 
-    /// Whether all has come of it that must.
+    /// Returns whether every expected result has happened.
     pub fn is_done(&self) -> bool {
         self.is_sent() && (!self.kind.is_reliable() || self.expected.is_empty())
     }
 
-    /// Compare memory with what it must be.
+    /// Compares memory with its expected contents.
     pub fn check_memory(&self, world: &mut World) -> Result<(), String> {
         let (from, to) = (self.from.host, self.to.host);
         same("source", &world.hosts[from].look(self.source.0, self.source.1.len()), &self.source.1)?;
@@ -467,7 +467,7 @@ impl Flow {
         wrong.map_or(Ok(()), |at| Err(format!("target byte {at} is neither old nor new")))
     }
 
-    /// Where it stands, for people.
+    /// Describes the progress, for failure messages.
     pub fn describe(&self) -> String {
         format!(
             "flow {} {:?} host {} -> {}: posted {}/{}, waiting {:?}, messages arrived {}/{}",

@@ -1,4 +1,4 @@
-//! What a seed stands for.
+//! The plan of a seed.
 
 use weft_verbs::{Duration, Mtu, QpCap, QpType};
 
@@ -8,24 +8,24 @@ use crate::net::Faults;
 use crate::rng::Rng;
 use crate::world::{Path, address};
 
-/// One pair of queue pairs.
+/// Settings of one pair of queue pairs.
 #[derive(Clone, Copy, Debug)]
 pub struct PairPlan {
-    /// Where the two ends are.
+    /// Hosts of the two ends.
     pub hosts: [usize; 2],
-    /// How they are made.
+    /// Options of both queue pairs.
     pub options: QpOptions,
-    /// Whether they receive from a queue that they share with others of their host.
+    /// Whether they receive from an SRQ shared with others of their host.
     pub srq: bool,
-    /// Operations of each direction; none: nothing is sent that way.
+    /// Number of operations in each direction; with none, that direction sends nothing.
     pub ops: [usize; 2],
     /// Longest message.
     pub len_max: u32,
     /// Whether receives are posted late and few, so that senders meet empty queues.
     pub slow: bool,
-    /// One send in how many is signalled at least.
+    /// At least one send in this many is signalled.
     pub signal_every: u32,
-    /// Whether both ends keep nothing that arrives behind a gap (RC).
+    /// Whether both ends drop everything that arrives behind a gap (RC).
     pub strict: bool,
 }
 
@@ -36,13 +36,13 @@ pub struct Plan {
     pub hosts: usize,
     /// IPv6 instead of IPv4.
     pub v6: bool,
-    /// What the machine allows that all are on, if they are on one.
+    /// Settings of the machine if all processes are on one.
     pub ways: Option<Ways>,
-    /// What the network does.
+    /// Faults of the network.
     pub faults: Faults,
     /// Queue pairs.
     pub pairs: Vec<PairPlan>,
-    /// Times that something is changed in the middle: see `disturb`.
+    /// Number of disturbances in mid-run: see `disturb`.
     pub disturbances: u32,
 }
 
@@ -61,7 +61,7 @@ fn faults(rng: &mut Rng) -> Faults {
             faults.queue = rng.range(8, 64) as u32;
         }
         9 => {
-            // Some packets come after their sender gave them up.
+            // Some packets arrive after their sender gave them up.
             faults.jitter = Duration::from_micros(rng.range(500, 4000));
             faults.loss = rng.pick(&[0, 100]);
         }
@@ -82,7 +82,7 @@ fn faults(rng: &mut Rng) -> Faults {
     faults
 }
 
-/// A first PSN: often just before the numbers wrap around.
+/// Returns a first PSN, often just before the numbers wrap around.
 fn psn(rng: &mut Rng) -> u32 {
     match rng.below(3) {
         0 => 0x00ff_ffff - rng.below(40) as u32,
@@ -151,7 +151,7 @@ fn pair(rng: &mut Rng, hosts: usize, path: Path) -> PairPlan {
 }
 
 impl Plan {
-    /// What the seed stands for on a path.
+    /// Derives the plan from a seed and a path.
     pub fn new(rng: &mut Rng, path: Path) -> Plan {
         let hosts = if rng.chance(1, 4) { 3 } else { 2 };
         let v6 = rng.chance(1, 3);

@@ -1,4 +1,4 @@
-//! A receive queue, kept filled, and what its receives hold.
+//! A receive queue, kept filled, and the contents of its receives.
 
 use weft_verbs::{Access, PdId, QpId, RecvWr, Sge, SrqId, VerbsError};
 
@@ -6,12 +6,12 @@ use crate::memory::pattern_fill;
 use crate::rng::Rng;
 use crate::world::World;
 
-/// Which queue.
+/// Kind of receive queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Queue {
     /// A queue pair's own.
     Own(QpId),
-    /// A shared one.
+    /// A shared receive queue.
     Shared(SrqId),
 }
 
@@ -24,23 +24,23 @@ struct Slot {
 pub struct Receiver {
     /// Host.
     pub host: usize,
-    /// Which queue of it.
+    /// The queue.
     pub queue: Queue,
     number: u64,
     slots: Vec<Slot>,
-    /// Posts few receives at a time, when woken.
+    /// Posts few receives at a time, at wake-ups.
     pub slow: bool,
-    /// Checks buffers byte by byte at the end (a message that is given up leaves bytes behind on UC).
+    /// Compares all buffers byte by byte at the end (on UC, an abandoned message leaves bytes behind).
     exact: bool,
     base: u64,
     model: Vec<u8>,
 }
 
-/// Marks the number of a receive.
+/// Bit that marks a work request ID as a receive's.
 pub const RECV_TAG: u64 = 1 << 63;
 
 impl Receiver {
-    /// A queue of `depth` receives of `capacity` bytes each.
+    /// Creates a queue of `depth` receives of `capacity` bytes each.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         world: &mut World,
@@ -79,7 +79,7 @@ impl Receiver {
         Receiver { host, queue, number: number as u64, slots, slow, exact, base, model }
     }
 
-    /// Post up to `count` receives; answers whether any is left to post.
+    /// Posts up to `count` receives; returns whether any is left to post.
     pub fn post(&mut self, world: &mut World, count: usize) -> Result<bool, String> {
         let mut left = count;
         for (index, slot) in self.slots.iter_mut().enumerate().filter(|(_, slot)| !slot.posted) {
@@ -102,7 +102,7 @@ impl Receiver {
         Ok(false)
     }
 
-    /// A receive completed: what its buffer must hold, `skip` bytes in. Answers the bytes before.
+    /// Handles a completed receive whose buffer must hold `data` from `skip` on. Returns the bytes before.
     pub fn take(&mut self, world: &mut World, index: usize, skip: usize, data: &[u8]) -> Result<Vec<u8>, String> {
         let slot = self.slots.get_mut(index).ok_or("a completion of a receive that does not exist")?;
         if !std::mem::replace(&mut slot.posted, false) {
@@ -126,7 +126,7 @@ impl Receiver {
         Ok(head)
     }
 
-    /// What a receive's buffer holds from `skip` on.
+    /// Returns a receive buffer's contents from `skip` on.
     pub fn peek(&self, world: &mut World, index: usize, skip: usize, len: usize) -> Result<Vec<u8>, String> {
         let slot = self.slots.get(index).ok_or("a completion of a receive that does not exist")?;
         let mut held = Vec::new();
@@ -136,7 +136,7 @@ impl Receiver {
         held.get(skip..skip + len).map(<[u8]>::to_vec).ok_or_else(|| "a length beyond the receive".to_owned())
     }
 
-    /// Nothing but what was received may stand in the buffers.
+    /// Checks that the buffers hold only received bytes.
     pub fn check_memory(&self, world: &mut World) -> Result<(), String> {
         if self.exact && world.hosts[self.host].look(self.base, self.model.len()) != self.model {
             return Err(format!("the buffers of receive queue {} hold what was never received", self.number));

@@ -1,4 +1,4 @@
-//! Driving a plan to its end and comparing.
+//! Runs a plan to its end and compares the results.
 
 use std::net::IpAddr;
 
@@ -18,9 +18,9 @@ use crate::world::{DEVICE, Path, Step, World};
 
 /// Bytes before a datagram in its receive.
 const GRH_LEN: usize = 40;
-/// Steps that a run may take.
+/// Maximum number of steps of a run.
 const STEPS_MAX: u64 = 2_000_000;
-/// Simulated time that a run may take.
+/// Maximum simulated time of a run.
 const TIME_MAX: Duration = Duration::from_secs(300);
 
 struct Run {
@@ -35,10 +35,10 @@ struct Run {
     tally: Tally,
 }
 
-/// The wake-up that is not a receiver's.
+/// Number of the wake-up for the next disturbance; the others are receivers'.
 const DISTURB: u64 = u64::MAX - 1;
 
-/// Carry out what a seed stands for on a path. Answers what was met, or what was wrong.
+/// Runs a seed on a path. Returns the counts of what it met, or a description of the failure.
 pub fn run(seed: u64, path: Path) -> Result<Tally, String> {
     let mut rng = Rng::new(mix(seed));
     let plan = Plan::new(&mut rng, path);
@@ -192,7 +192,7 @@ impl Run {
             self.take_completions()?;
             steps += 1;
             let done = self.flows.iter().all(Flow::is_done);
-            // Work that ended with the last packet makes room for more.
+            // Work that completed with the last packet makes room for more.
             let standing: Vec<_> = self.flows.iter().map(Flow::standing).collect();
             let moved = stood != standing;
             stood = standing;
@@ -214,7 +214,7 @@ impl Run {
         self.world.net.wake(at, DISTURB);
     }
 
-    /// Change something in the middle that must not change what comes of the work.
+    /// Makes a change in mid-run that must not affect the results.
     fn disturb(&mut self) -> Result<(), String> {
         let Run { world, ends, shared, .. } = self;
         let end = ends[world.rng.below(ends.len() as u64) as usize];
@@ -247,7 +247,7 @@ impl Run {
             self.disturb_later();
             return Ok(());
         }
-        // The last one leaves everybody at work.
+        // After the last disturbance, drained queue pairs return to RTS.
         for end in self.ends.clone() {
             let hca = &mut self.world.hosts[end.host].hca;
             let (attr, _) = hca.query_qp(end.qp).map_err(|e| e.to_string())?;
@@ -350,7 +350,7 @@ impl Run {
         Ok(())
     }
 
-    /// All is done: memory, events, states; then everything is taken down.
+    /// Checks memory, events and states at the end, then destroys everything.
     fn check_end(&mut self) -> Result<(), String> {
         for flow in &self.flows {
             flow.check_memory(&mut self.world)?;
@@ -374,7 +374,7 @@ impl Run {
         self.take_down().map_err(|error| format!("taking down: {error}"))
     }
 
-    /// On one machine nothing but datagrams goes by packets, and nobody is sent for what is not there.
+    /// Checks that on one machine only datagrams travel as packets, and that no process fetches unmapped memory.
     fn check_machine(&self) -> Result<(), String> {
         let Some(machine) = &self.world.machine else { return Ok(()) };
         let connected = self.flows.iter().all(|flow| flow.kind != QpType::Ud);
@@ -406,7 +406,7 @@ impl Run {
             let left = (0..self.shared.len()).find(|host| machine.borrow().has_qps(*host));
             assert_eq!(left, None, "queue pairs are left on a process's board");
         }
-        // A run that begins anew finds the adapter as good as new.
+        // The adapter must be as good as new for another run.
         for host in &mut self.world.hosts {
             let init = CqInit { cqe: 1, cookie: 0, ignore_overrun: false };
             let cq = host.hca.create_cq(DEVICE, &init)?;
@@ -420,7 +420,7 @@ fn imm_of(wc: &Wc) -> Option<u32> {
     wc.flags.contains(WcFlags::WITH_IMM).then_some(wc.imm_data)
 }
 
-/// The 40 bytes before a datagram: a GRH, or zeros and an IPv4 header in its last 20 (IBA A17.4.5.1).
+/// Checks the 40 bytes before a datagram: a GRH, or zeros and an IPv4 header in the last 20 (IBA A17.4.5.1).
 fn check_grh(grh: &[u8], [src, dst]: [IpAddr; 2], payload: usize) -> Result<(), String> {
     let right = match (src, dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => {

@@ -1,4 +1,4 @@
-//! What runs met on their way: a fault that never happens and an operation that is never tried prove nothing.
+//! Counts of situations that runs met: a fault that never happens and an operation that is never tried prove nothing.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +13,29 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Count something.
+    /// Counts something.
     pub fn add(&mut self, name: &str, count: u64) {
         *self.counts.entry(name.to_owned()).or_default() += count;
     }
 
-    /// Add another's counts.
+    /// Adds another tally's counts.
     pub fn merge(&mut self, other: &Tally) {
         for (name, count) in &other.counts {
             self.add(name, *count);
         }
     }
 
-    /// How often something was met.
+    /// Returns how often something was met.
     pub fn count(&self, name: &str) -> u64 {
         self.counts.get(name).copied().unwrap_or(0)
     }
 
-    /// All counts.
+    /// Returns all counts.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.counts.iter().map(|(name, count)| (name.as_str(), *count))
     }
 
-    /// What a world that has come to rest has seen.
+    /// Returns the counts of a world at rest.
     pub fn of(world: &World) -> Tally {
         let mut tally = Tally::default();
         let net = &world.net.stats;

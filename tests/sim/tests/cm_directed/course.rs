@@ -1,10 +1,10 @@
-//! The course of a connection: each message lost once, requests that cross, options, another path, every type.
+//! The course of a connection: each message lost once, crossing requests, options, alternate paths, every type.
 
 use weft_cm::ib::SidrReqParams;
 
 use super::*;
 
-/// Each message of the handshake is lost once; nobody notices.
+/// Each message of the handshake is lost once, unnoticed by both sides.
 #[test]
 fn one_loss_of_each_message_is_mended() {
     for lost in 0..5 {
@@ -44,7 +44,7 @@ fn one_loss_of_each_message_is_mended() {
     }
 }
 
-/// Both ask for the same at the same time: one connection comes of it.
+/// Both sides request the same connection at the same time and get one connection.
 #[test]
 fn requests_that_cross_make_one_connection() {
     for late in [Duration::ZERO, limits::LISTENER_GRACE / 2, limits::LISTENER_GRACE * 2] {
@@ -55,7 +55,7 @@ fn requests_that_cross_make_one_connection() {
                 ReqParams { peer_to_peer: true, service_id: 0x77, ..req(&lab.world, host, 0x11 + host as u32) };
             let now = lab.now();
             conns.push(lab.cm(host).send_req(now, &params).unwrap());
-            // The first arrives where nobody has asked yet, and waits a moment.
+            // The first request arrives before the other side sent its own, and waits a moment.
             lab.pass(late);
         }
         lab.pass(Duration::from_secs(2));
@@ -103,7 +103,8 @@ fn options_are_carried() {
     assert_eq!(answered, Some(taken));
 }
 
-/// No RTU ever arrives: who waits for it gives up, and says so to who thought that the connection stood.
+/// The RTU never arrives: the passive side gives up and rejects, so that the active side learns that the connection
+/// failed.
 #[test]
 fn one_side_alone_does_not_stand() {
     let mut lab = lab();
@@ -122,7 +123,8 @@ fn one_side_alone_does_not_stand() {
     assert_eq!(lab.count(A, a, |k| matches!(k, EventKind::TimewaitExit)), 1, "{:?}", lab.told);
 }
 
-/// Another path is proposed, patience asked for, and the proposal answered; the connection stands all the while.
+/// One side proposes an alternate path; the other asks for more time and then answers. The connection stays
+/// established.
 #[test]
 fn a_path_may_be_proposed() {
     let mut lab = lab();
@@ -146,8 +148,8 @@ fn a_path_may_be_proposed() {
     assert_eq!(lab.count(B, b, |k| matches!(k, EventKind::LapError)), 0);
 }
 
-/// The other kinds of queue pairs are told as what they are: for XRC the asking side has the initiator, and the asked
-/// side must have the target.
+/// Other queue pair types arrive as such: an XRC request comes from an initiator and needs a target on the passive
+/// side.
 #[test]
 fn every_kind_of_queue_pair_connects() {
     for (asking, asked) in [(QpType::Rc, QpType::Rc), (QpType::Uc, QpType::Uc), (QpType::XrcSend, QpType::XrcRecv)] {
@@ -176,7 +178,7 @@ fn every_kind_of_queue_pair_connects() {
     }
 }
 
-/// Whatever the state is in which one side forgets, the other is told at once and not by its timers.
+/// In every state, a side that destroys its connection notifies the other at once rather than leaving it to timers.
 #[test]
 fn who_forgets_says_so() {
     let timeout = |k: &EventKind| is_rej(k, RejectReason::TIMEOUT);

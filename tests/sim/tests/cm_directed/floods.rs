@@ -1,8 +1,9 @@
-//! More than anybody means: requests without end, and messages with any contents.
+//! More than any honest peer sends: endless requests, and messages with arbitrary contents.
 
 use super::*;
 
-/// Requests without end: so many wait, the others are turned away, and when nobody answers nothing stays.
+/// Endless requests: a bounded number wait, the rest are rejected, and once the waiting ones are destroyed nothing
+/// stays.
 #[test]
 fn a_flood_of_requests_has_a_bound() {
     let mut cm = Cm::new(1);
@@ -51,8 +52,8 @@ fn a_flood_of_requests_has_a_bound() {
     assert!(cm.is_idle());
 }
 
-/// Every message there is with any contents, from three addresses, to somebody who listens and now and then answers:
-/// no panic, and no more than a bound is kept.
+/// Every message type with arbitrary contents, from three addresses, to a listener that sometimes answers: no panic,
+/// and the state kept stays within a bound.
 #[test]
 fn noise_of_all_kinds_is_survived() {
     let mut rng = weft_sim::Rng::new(5);
@@ -63,7 +64,7 @@ fn noise_of_all_kinds_is_survived() {
     let (mut known, mut most) = (vec![ConnId(0)], 0);
     for number in 0..200_000 {
         let now = Instant(number * 1_000_000);
-        // Few values for each byte, so that ids, GUIDs and queue pairs meet again.
+        // Few values for each byte, so that ids, GUIDs and queue pairs repeat.
         let mut data: [u8; 232] = std::array::from_fn(|_| rng.pick(&[0, 0, 0, 1, 0x80, 0xff]));
         if rng.chance(1, 2) {
             let id = rng.pick(&known).0.to_be_bytes();

@@ -1,5 +1,5 @@
-//! Two communication managers led by hand through what chance alone would meet too rarely: peers that come back without
-//! memory, requests that cross, lost messages one by one, forged ones, floods.
+//! Directed tests of two communication managers, in situations that random seeds reach too rarely: peers that return
+//! without state, crossing requests, single lost messages, forged messages, floods.
 
 mod course;
 mod floods;
@@ -22,7 +22,7 @@ const B: usize = 1;
 
 struct Lab {
     world: CmWorld,
-    /// Every event, host first.
+    /// Every event, with its host first.
     told: Vec<(usize, ConnId, EventKind)>,
 }
 
@@ -69,7 +69,7 @@ impl Lab {
         self.world.now
     }
 
-    /// Let everything happen for so long.
+    /// Runs the simulation for this long.
     fn pass(&mut self, time: Duration) {
         self.world.flush(A);
         self.world.flush(B);
@@ -100,7 +100,7 @@ impl Lab {
         conn
     }
 
-    /// The connection that the last request at a host made.
+    /// Returns the connection that the last request at a host created.
     fn asked(&self, host: usize) -> ConnId {
         let mut requests = self.told.iter().rev().filter(|t| t.0 == host && matches!(t.2, EventKind::ReqReceived(_)));
         requests.next().expect("a request").1
@@ -128,14 +128,14 @@ impl Lab {
         assert_eq!(states, (Some(State::Established), Some(State::Established)), "{:?}", self.told);
     }
 
-    /// Power off and on again: what it knew is lost.
+    /// Powers a host off and on again; it loses its state.
     fn restart(&mut self, host: usize) {
         self.world.crash(host);
         self.world.hosts[host].off = false;
         self.cm(host).listen(SERVICE, u64::MAX).unwrap();
     }
 
-    /// The message of a kind that was on the wire last.
+    /// Returns the latest message of a kind on the wire.
     fn heard(&self, kind: AttrId) -> Mad {
         let mad = |d: &Datagram| Mad::parse(Packet::parse(&d.bytes).unwrap().payload).unwrap();
         let mut all = self.world.remembered.iter().rev().map(mad);

@@ -1,9 +1,9 @@
-//! Peers that come back without memory, late messages, and others who use a peer's name.
+//! Peers that return without state, late messages, and strangers who use a peer's name.
 
 use super::*;
 
-/// The adapter that comes back with the same queue pair number has lost the old connection: the request is rejected as
-/// stale, the old one ends, and then there is a way (IBA 12.9.8.3).
+/// An adapter that returns with the same queue pair number has lost the old connection: its request is rejected as
+/// stale, the old connection ends, and then a new one succeeds (IBA 12.9.8.3).
 #[test]
 fn a_peer_that_comes_back_ends_its_old_connection() {
     let mut lab = lab();
@@ -11,7 +11,7 @@ fn a_peer_that_comes_back_ends_its_old_connection() {
     lab.restart(A);
     let again = lab.ask(A, 0x11);
     assert_eq!(lab.count(A, again, |k| is_rej(k, RejectReason::STALE_CONN)), 1, "{:?}", lab.told);
-    // The old one was asked to end, and the peer that knows nothing of it agreed.
+    // The passive side sent a DREQ for the old connection, and the peer agreed although it knew nothing of it.
     assert_eq!(lab.count(B, b, |k| matches!(k, EventKind::DrepReceived)), 1, "{:?}", lab.told);
     assert_eq!(lab.cm(B).state(b), Some(State::Timewait));
     let (now, old) = (lab.now(), again);
@@ -19,7 +19,7 @@ fn a_peer_that_comes_back_ends_its_old_connection() {
     lab.connect(0x11, 0x22);
 }
 
-/// Nobody else may end it so, even if he knows the adapter's GUID and the queue pair's number.
+/// No stranger can end it that way, even one that knows the adapter's GUID and the queue pair's number.
 #[test]
 fn a_stranger_with_the_peers_names_ends_nothing() {
     let mut lab = lab();
@@ -61,7 +61,7 @@ fn a_peer_that_lost_its_memory_over_the_answer_is_told() {
     assert_eq!(lab.count(B, b, told), 1, "{:?}", lab.told);
 }
 
-/// Messages that name a standing connection by its true ids, but come from elsewhere, or know too little.
+/// Messages that name an established connection by its true ids, but come from elsewhere, or lack other facts.
 #[test]
 fn forged_messages_change_nothing() {
     let mut lab = lab();
@@ -83,7 +83,7 @@ fn forged_messages_change_nothing() {
     for message in &strangers {
         lab.arrive(B, stranger(), &message.to_mad(1));
     }
-    // In the peer's name, but without knowing the queue pair, or our id, or the peer's.
+    // From the peer's address, but without the right queue pair number, local id or remote id.
     let blind: [CmMessage; 5] = [
         Dreq { remote_qpn: 0x22, ..dreq.clone() }.into(),
         Dreq { local_comm_id: local ^ 1, ..dreq.clone() }.into(),
@@ -100,7 +100,7 @@ fn forged_messages_change_nothing() {
     assert_eq!(lab.cm(B).stats().rx_spoofed, strangers.len() as u64);
 }
 
-/// A REQ that was under way for so long that its connection has ended already makes no new one.
+/// A REQ delayed until after its connection ended creates no new one.
 #[test]
 fn a_late_request_is_stale() {
     let mut lab = lab();
@@ -117,6 +117,6 @@ fn a_late_request_is_stale() {
     lab.soon();
     assert_eq!(Rej::parse(&lab.heard(AttrId::CM_REJ).data).reason, RejectReason::STALE_CONN);
     assert_eq!(lab.told.iter().filter(|t| matches!(t.2, EventKind::ReqReceived(_))).count(), 1);
-    // And who has ended it too is not troubled.
+    // The sender of the REQ, which has ended the connection too, gets no event.
     assert_eq!(lab.count(A, a, |k| matches!(k, EventKind::RejReceived(_))), 0);
 }

@@ -1,4 +1,4 @@
-//! What the tests of every path begin with.
+//! Setup shared by the tests of every path.
 
 use weft_sim::end::{self, Parts};
 use weft_sim::{End, Path, QpOptions, World, pair};
@@ -6,7 +6,7 @@ use weft_verbs::{Access, AsyncEvent, Event, QpState, RemoteTarget, Sge, Wc, WcSt
 
 use super::PATH;
 
-/// Whether a test says nothing on this path, for a reason that lies in the path's nature.
+/// Returns whether a test does not apply to this path, for a reason in the path's nature.
 pub fn skips_off_the_wire(reason: &str) -> bool {
     if PATH != Path::Wire {
         eprintln!("not on the path {PATH:?}: {reason}");
@@ -14,37 +14,38 @@ pub fn skips_off_the_wire(reason: &str) -> bool {
     PATH != Path::Wire
 }
 
-/// So many processes on the path.
+/// Creates this many processes on the path.
 pub fn world(count: usize) -> World {
     World::on(PATH, 7, count)
 }
 
-/// Two hosts and two connected queue pairs.
+/// Creates two hosts and two connected queue pairs.
 pub fn setup(options: &QpOptions) -> (World, [End; 2]) {
     let mut world = self::world(2);
     let ends = pair(&mut world, options);
     (world, ends)
 }
 
-/// Two hosts with a protection domain and a completion queue each.
+/// Creates two hosts with a protection domain and a completion queue each.
 pub fn setup_parts() -> (World, [Parts; 2]) {
     let mut world = self::world(2);
     let parts = [end::parts(&mut world, 0), end::parts(&mut world, 1)];
     (world, parts)
 }
 
-/// Registered memory at an end: an element that covers it. Its key serves peers too.
+/// Registers memory at an end and returns an element that covers it; its key serves peers too.
 pub fn memory(world: &mut World, end: &End, len: u32, access: Access) -> Sge {
     let (addr, lkey) = world.hosts[end.host].region(end.pd, len as usize, access);
     Sge { addr, length: len, lkey }
 }
 
-/// Everything that a peer may do, but its process carries it out: nobody copies into on-demand memory directly.
+/// All remote access rights, with on-demand paging: the owning process performs the accesses, because direct copies
+/// never touch on-demand memory.
 pub fn open_on_demand() -> Access {
     open() | Access::ON_DEMAND
 }
 
-/// Everything that a peer may do.
+/// All remote access rights.
 pub fn open() -> Access {
     Access::all() - Access::ZERO_BASED - Access::ON_DEMAND
 }
@@ -53,12 +54,12 @@ pub fn target(sge: &Sge) -> RemoteTarget {
     RemoteTarget { addr: sge.addr, rkey: sge.lkey }
 }
 
-/// Statuses of completions, with their numbers.
+/// Returns the statuses of completions, with their work request IDs.
 pub fn statuses(wcs: &[Wc]) -> Vec<(u64, WcStatus)> {
     wcs.iter().map(|wc| (wc.wr_id, wc.status)).collect()
 }
 
-/// Asynchronous events that a host was told, in order.
+/// Returns a host's asynchronous events, in order.
 pub fn events(world: &World, host: usize) -> Vec<AsyncEvent> {
     let events = world.hosts[host].events.iter();
     events.filter_map(|e| if let Event::Async { event, .. } = e { Some(*event) } else { None }).collect()

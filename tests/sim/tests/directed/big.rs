@@ -1,4 +1,4 @@
-//! The longest message: 2^31 bytes, 2^19 packets of 4096, in memory that is a formula.
+//! The longest message: 2^31 bytes, 2^19 packets of 4096, in memory whose bytes are computed.
 
 use weft_sim::{QpOptions, World};
 use weft_verbs::{Access, Mtu, RecvWr, SendOp, Sge, VerbsError, WcStatus};
@@ -8,7 +8,7 @@ use super::{setup, statuses};
 const LENGTH: u64 = 1 << 31;
 const KEY: u64 = 0x0b16;
 
-/// Steps that half a million packets and their acknowledgements take at most.
+/// Maximum steps for half a million packets and their acknowledgements.
 const STEPS_MAX: u64 = 20_000_000;
 
 fn bed() -> (World, [weft_sim::End; 2], Sge, Sge) {
@@ -50,7 +50,7 @@ fn one_byte_more_is_refused() {
         }
         other => panic!("{other:?}"),
     }
-    // A receive list may name more than a message can be.
+    // A receive list may be longer than any message.
     let wr = RecvWr { wr_id: 2, sges: &[to, to] };
     world.hosts[1].hca.post_recv(b.qp, &wr).unwrap();
 }

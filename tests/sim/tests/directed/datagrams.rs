@@ -1,4 +1,4 @@
-//! Datagrams: what is dropped, what is told, and multicast.
+//! Datagrams: drops, completions, and multicast.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ fn options() -> QpOptions {
     QpOptions { kind: QpType::Ud, ..QpOptions::default() }
 }
 
-/// Send a datagram from one end to the other.
+/// Sends a datagram from one end to the other.
 pub fn send(
     world: &mut World,
     from: &End,
@@ -50,7 +50,7 @@ fn a_datagram_brings_its_header_and_its_sender() {
         assert!(wc.solicited);
         let held = look(&mut world, &b, &to);
         assert_eq!(held[40..], [0x66; 100]);
-        // A reply can be addressed from the header.
+        // The header contains the address for a reply.
         let source: IpAddr = if v6 {
             IpAddr::from(<[u8; 16]>::try_from(&held[8..24]).unwrap())
         } else {
@@ -69,11 +69,11 @@ fn wrong_q_keys_small_buffers_and_empty_queues_lose_datagrams() {
     send(&mut world, &a, &b, 1, from, &options()).unwrap();
     world.settle();
     b.recv(&mut world, 4, to).unwrap();
-    // Another's Q_Key.
+    // A wrong Q_Key.
     send(&mut world, &a, &b, 2, from, &QpOptions { qkey: 5, ..options() }).unwrap();
     world.settle();
     assert!(b.poll(&mut world).is_empty());
-    // The sender knows nothing of it.
+    // The sender does not notice the drops.
     assert_eq!(statuses(&a.poll(&mut world)), [(1, WcStatus::Success), (2, WcStatus::Success)]);
     send(&mut world, &a, &b, 3, from, &options()).unwrap();
     world.settle();
@@ -128,7 +128,7 @@ fn a_group_reaches_its_members_and_nobody_else() {
             ends.push(end);
         }
     }
-    // Host 0: the sender and its neighbour; host 1: both; host 2: nobody.
+    // Host 0: the sender and its neighbour; host 1: both; host 2: none.
     let hca = &mut world.hosts[1].hca;
     assert_eq!(hca.attach_mcast(ends[2].qp, group, 0), Ok(true));
     assert_eq!(hca.attach_mcast(ends[3].qp, group, 0), Ok(false));
@@ -157,7 +157,7 @@ fn a_group_reaches_its_members_and_nobody_else() {
         .to_vec();
     let mut both = vec![u64::from(ends[2].qpn), u64::from(ends[3].qpn)];
     both.sort_unstable();
-    // The sender itself hears nothing, its neighbour does.
+    // The sender itself receives nothing, its neighbour does.
     assert_eq!(got, [vec![u64::from(ends[1].qpn)], both, vec![]]);
 
     let hca = &mut world.hosts[1].hca;

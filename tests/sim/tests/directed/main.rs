@@ -1,15 +1,15 @@
-//! One thing at a time: each refusal, each way to give up, each event, on a network that does nothing wrong unless a
-//! test says so, and between processes of one machine.
+//! One thing at a time: each refusal, each way to give up, each event, on a network without faults unless a test adds
+//! some, and between processes of one machine.
 #![allow(clippy::duplicate_mod, reason = "the same tests on every path")]
 
 #[path = "."]
 mod wire {
     mod bed;
     mod big;
-    mod crowds;
     mod datagrams;
     mod memory_ops;
     mod naks;
+    mod peer_quotas;
     mod queues;
     mod retries;
     mod same_host;
@@ -26,10 +26,10 @@ mod wire {
 mod direct {
     mod bed;
     mod big;
-    mod crowds;
     mod datagrams;
     mod memory_ops;
     mod naks;
+    mod peer_quotas;
     mod queues;
     mod retries;
     mod same_host;
@@ -46,10 +46,10 @@ mod direct {
 mod lanes {
     mod bed;
     mod big;
-    mod crowds;
     mod datagrams;
     mod memory_ops;
     mod naks;
+    mod peer_quotas;
     mod queues;
     mod retries;
     mod same_host;

@@ -34,7 +34,7 @@ fn an_atomic_that_is_not_aligned_or_allowed_is_refused() {
     let word = memory(&mut world, &b, 64, Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ);
     let mut odd = target(&word);
     odd.addr += 4;
-    // The address may be refused at once or by the peer.
+    // Either the local adapter or the peer may refuse the address.
     if a.send(&mut world, 1, SendOp::FetchAdd { target: odd, add: 1 }, from).is_ok() {
         world.settle();
         assert_ne!(a.poll(&mut world)[0].status, WcStatus::Success);
@@ -106,7 +106,7 @@ fn thirty_elements_are_one_message() {
     world.hosts[0].fill(from.addr, &data);
     let to = memory(&mut world, &b, 30 * 100, open());
     let cut = |whole: &Sge| -> Vec<Sge> {
-        // Backwards, so that the order of the elements matters.
+        // In descending order, so that the order of the elements matters.
         (0..30).rev().map(|i| Sge { addr: whole.addr + i * 100, length: 100, lkey: whole.lkey }).collect()
     };
     let wr = weft_verbs::RecvWr { wr_id: 1, sges: &cut(&to) };
@@ -145,7 +145,7 @@ fn a_fence_waits_for_the_read_before_it() {
     fill(&mut world, &b, &to, 0x99);
     world.record();
     a.send(&mut world, 1, SendOp::Read(target(&to)), from).unwrap();
-    // Writes back what the READ brings: without the fence it would write zeros.
+    // Writes back the bytes that the READ returns: without the fence it would write zeros.
     let flags = SendFlags::SIGNALED | SendFlags::FENCE;
     let other = memory(&mut world, &b, 8192, open());
     a.post(&mut world, 2, SendOp::Write(target(&other)), flags, &[from]).unwrap();

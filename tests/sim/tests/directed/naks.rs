@@ -1,11 +1,12 @@
-//! What a peer or the memory refuses.
+//! Requests that a peer or its memory refuses.
 
 use weft_sim::QpOptions;
 use weft_verbs::{Access, AsyncEvent, QpState, RemoteTarget, SendOp, Sge, WcOpcode, WcStatus};
 
 use super::{assert_states, events, look, memory, open, setup, statuses, target};
 
-/// A WRITE that the peer must refuse with a remote access error: both ends fail, work behind it flushes in order.
+/// Sends a WRITE that the peer must refuse with a remote access error: both ends fail, and work behind it flushes in
+/// order.
 fn refused_write(options: &QpOptions, access: Access, spoil: impl Fn(&mut RemoteTarget)) {
     let (mut world, [a, b]) = setup(options);
     let from = memory(&mut world, &a, 4096, Access::LOCAL_WRITE);

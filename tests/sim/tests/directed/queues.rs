@@ -1,4 +1,5 @@
-//! Completion queues and shared receive queues: overflow, bells, limits, sizes, and who keeps whom alive.
+//! Completion queues and shared receive queues: overflow, completion events, limits, sizes, and which object keeps
+//! which alive.
 
 use weft_sim::world::DEVICE;
 use weft_sim::{End, QpOptions, World, end};
@@ -9,7 +10,7 @@ use weft_verbs::{
 
 use super::{events, fill, look, memory, open, setup, setup_parts, statuses, target};
 
-/// Two queue pairs, the second on a completion queue of `cqe` entries.
+/// Creates two queue pairs, the second on a completion queue of `cqe` entries.
 fn small_cq(cqe: u32, ignore_overrun: bool) -> (World, [End; 2]) {
     let (mut world, mut parts) = setup_parts();
     let init = CqInit { cqe, cookie: 77, ignore_overrun };
@@ -32,7 +33,7 @@ fn a_completion_queue_that_overflows_fails_and_takes_its_queue_pairs_along() {
     said.retain(|e| *e == AsyncEvent::CqErr);
     assert_eq!(said, [AsyncEvent::CqErr]);
     assert_eq!(b.state(&world), QpState::Err);
-    // What fitted can still be had; then the queue answers that it is broken.
+    // The completions that fitted can still be polled; then the queue reports the overrun.
     let mut out = [weft_verbs::Wc::default(); 16];
     let hca = &mut world.hosts[1].hca;
     assert_eq!(hca.poll_cq(b.cq, &mut out), Ok(4));
@@ -79,8 +80,8 @@ fn the_bell_rings_once_for_what_no_event_has_told_of() {
     };
     let (plain, solicited) = (SendFlags::empty(), SendFlags::SOLICITED);
     assert_eq!(send(&mut world, plain), 0);
-    // What came since the last poll rings when the queue is armed, if it is what is asked for: whoever polls, arms and
-    // sleeps could not know of it.
+    // Completions since the last poll raise an event when the queue is armed for their kind: a program that polls, arms
+    // and sleeps could not know of them.
     world.hosts[1].hca.arm_cq(b.cq, true).unwrap();
     assert!(world.hosts[1].hca.any_cq_armed());
     world.flush();
@@ -89,7 +90,8 @@ fn the_bell_rings_once_for_what_no_event_has_told_of() {
     assert!(!world.hosts[1].hca.any_cq_armed());
     world.flush();
     assert_eq!(rings(&mut world, 1), 1);
-    // What an event has told of, or what came after the event and before the poll that must follow, does not ring again.
+    // No second event for completions that an event reported, or that came after it and before the poll that must
+    // follow.
     assert_eq!(send(&mut world, plain), 0);
     world.hosts[1].hca.arm_cq(b.cq, false).unwrap();
     assert!(world.hosts[1].hca.any_cq_armed());
@@ -98,7 +100,7 @@ fn the_bell_rings_once_for_what_no_event_has_told_of() {
     assert_eq!(send(&mut world, plain), 1);
     assert!(!world.hosts[1].hca.any_cq_armed());
     assert_eq!(send(&mut world, plain), 0);
-    // What a poll leaves has had its event, and does not ring again; what comes between a poll and the arming does.
+    // Completions that a poll left behind had their event and raise no other; those between a poll and the arming do.
     assert_eq!(world.hosts[1].hca.poll_cq(b.cq, &mut [Wc::default(); 3]), Ok(3));
     world.hosts[1].hca.arm_cq(b.cq, false).unwrap();
     world.flush();
@@ -110,7 +112,7 @@ fn the_bell_rings_once_for_what_no_event_has_told_of() {
     world.flush();
     assert_eq!(rings(&mut world, 1), 1);
     assert_eq!(b.poll(&mut world).len(), 2);
-    // An emptied queue waits for the next one.
+    // An emptied queue waits for the next completion.
     world.hosts[1].hca.arm_cq(b.cq, false).unwrap();
     world.flush();
     assert_eq!(rings(&mut world, 1), 0);
@@ -124,7 +126,7 @@ fn the_bell_rings_once_for_what_no_event_has_told_of() {
     world.hosts[1].hca.arm_cq(b.cq, false).unwrap();
     world.hosts[1].hca.arm_cq(b.cq, true).unwrap();
     assert_eq!(send(&mut world, plain), 1);
-    // An error rings a bell for solicited ones.
+    // An error raises an event on a queue armed for solicited completions.
     world.hosts[1].hca.arm_cq(b.cq, true).unwrap();
     end::go(&mut world, &b, QpType::Rc, QpState::Err, &Default::default()).unwrap();
     world.flush();
@@ -145,13 +147,13 @@ fn destroying_a_queue_pair_removes_its_completions_alone() {
         sender.send(&mut world, wr_id, SendOp::Send, from).unwrap();
         world.settle();
     }
-    // Sends of `a` in its queue, and receives of `b` that it took from the shared queue.
+    // Sends of `a` in its queue, and receives that `b` took from the shared queue, go with their queue pairs.
     world.hosts[0].hca.destroy_qp(a.qp).unwrap();
     world.hosts[1].hca.destroy_qp(b.qp).unwrap();
     let left = |wcs: &[Wc]| wcs.iter().map(|wc| (wc.qp_num, wc.wr_id)).collect::<Vec<_>>();
     assert_eq!(left(&c.poll(&mut world)), [(c.qpn, 1), (c.qpn, 3)]);
     assert_eq!(left(&d.poll(&mut world)), [(d.qpn, 1), (d.qpn, 3)]);
-    // The receives that nobody took stay with the shared queue.
+    // Receives that no queue pair took stay with the shared queue.
     c.send(&mut world, 4, SendOp::Send, from).unwrap();
     world.settle();
     assert_eq!(left(&d.poll(&mut world)), [(d.qpn, 4)]);
@@ -172,7 +174,7 @@ fn completions_of_a_destroyed_queue_pair_take_no_room_and_ring_no_bell() {
         }
         world.settle();
     };
-    // One completion of `d` is left by a poll: it has had its chance of an event. Three of `b` come after that poll.
+    // A poll leaves one completion of `d`, which had its chance of an event. Three of `b` come after that poll.
     deliver(&mut world, &c, &d, 2);
     assert_eq!(world.hosts[1].hca.poll_cq(b.cq, &mut [Wc::default(); 1]), Ok(1));
     deliver(&mut world, &a, &b, 3);
@@ -180,7 +182,7 @@ fn completions_of_a_destroyed_queue_pair_take_no_room_and_ring_no_bell() {
     world.hosts[1].hca.arm_cq(d.cq, false).unwrap();
     world.flush();
     assert_eq!(rings(&mut world, 1), 0);
-    // The next completion rings, and three fit where the four entries were full.
+    // The next completion raises an event, and three fit where the four entries were full.
     deliver(&mut world, &c, &d, 3);
     assert_eq!(rings(&mut world, 1), 1);
     assert_eq!(d.poll(&mut world).len(), 4);
@@ -302,7 +304,7 @@ fn what_is_in_use_cannot_be_destroyed() {
     assert!(matches!(hca.dealloc_pd(a.pd), Err(VerbsError::Busy(_))));
     hca.release_pd(a.pd);
     hca.dealloc_pd(a.pd).unwrap();
-    // Handles of what is gone find nothing.
+    // Handles of destroyed objects find nothing.
     assert!(matches!(hca.dealloc_pd(a.pd), Err(VerbsError::NoSuchObject(_))));
     assert!(matches!(hca.destroy_qp(a.qp), Err(VerbsError::NoSuchObject(_))));
     assert!(matches!(hca.destroy_cq(a.cq), Err(VerbsError::NoSuchObject(_))));
@@ -411,7 +413,7 @@ fn a_null_region_reads_zero_and_swallows() {
     let done = [(1, WcStatus::Success), (2, WcStatus::Success)];
     assert_eq!(statuses(&a.poll(&mut world)), done);
     world.hosts[0].hca.dereg_mr(keys.id).unwrap();
-    // Without memory behind it there is none.
+    // Without system memory behind it, the null region does not exist.
     let mut hca = weft_hca::Hca::new(weft_hca::HcaConfig::default(), weft_sim::SimMemory::new(1 << 44));
     hca.set_device(DEVICE, weft_sim::world::device(0, world.hosts[0].ip));
     let pd = hca.alloc_pd(DEVICE, 0).unwrap();

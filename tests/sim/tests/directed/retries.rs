@@ -1,4 +1,4 @@
-//! Waiting, trying again, and giving up.
+//! Timeouts, retries, and giving up.
 
 use weft_sim::world::DEVICE;
 use weft_sim::{Faults, Path, QpOptions, end};
@@ -15,7 +15,7 @@ fn a_receiver_that_is_never_ready_exhausts_rnr_retries() {
     a.send(&mut world, 2, SendOp::Send, from).unwrap();
     world.settle();
     assert_eq!(statuses(&a.poll(&mut world)), [(1, WcStatus::RnrRetryExcErr), (2, WcStatus::WrFlushErr)]);
-    // The first try and three more; the receiver is none the worse.
+    // The first try and three more; the receiver is unharmed.
     let counters = world.hosts[1].hca.counters(DEVICE).hw;
     assert_eq!(counters.send_rnr_err, 4);
     assert_eq!(world.hosts[0].hca.counters(DEVICE).hw.retry_rnr_exceeded_err, 1);

@@ -1,17 +1,17 @@
-//! What only processes of one machine meet: copies without the peer's work, keys that end meanwhile, peers that stand
-//! still, lanes that are full, lists that cannot be fetched.
+//! Situations that only processes of one machine meet: copies without the peer's work, keys that end during a copy,
+//! stopped peers, full lanes, lists that cannot be fetched.
 
 use weft_sim::{Path, QpOptions, Ways, World, end, pair};
 use weft_verbs::{Access, Duration, QpAttr, QpState, QpType, RemoteTarget, SendOp, Sge, WcStatus};
 
 use super::{PATH, fill, look, memory, open, setup, statuses, target};
 
-/// Whether there is no machine for all, or only lanes lead from one process to another.
+/// Returns whether direct copies are impossible: no common machine, or only lanes between processes.
 fn without_direct_copies() -> bool {
     PATH != Path::Direct
 }
 
-/// A world whose machine differs from the usual one.
+/// Creates a world whose machine differs from the usual one.
 fn with(change: impl Fn(&mut Ways)) -> Option<World> {
     let mut ways = PATH.ways()?;
     change(&mut ways);
@@ -76,7 +76,7 @@ fn a_region_that_is_taken_back_in_the_middle_of_a_long_copy_is_not_touched_again
         world.step();
         assert!(a.poll(&mut world).is_empty(), "it was not long enough");
         world.hosts[1].hca.dereg_mr(region.id).unwrap();
-        // The program gives it back to the system: an access would panic.
+        // The program unmaps the memory: an access would panic.
         world.hosts[1].hca.memory().unmap(addr);
         world.run(20_000_000);
         assert_eq!(statuses(&a.poll(&mut world)), [(1, WcStatus::RemAccessErr)], "{op:?}");
@@ -86,7 +86,7 @@ fn a_region_that_is_taken_back_in_the_middle_of_a_long_copy_is_not_touched_again
 
 #[test]
 fn reads_that_are_asked_again_may_be_answered_meanwhile() {
-    // The lanes are so narrow that answers come while what follows them finds no receive and is asked again.
+    // The lanes are so narrow that responses arrive while later requests find no receive and must be retried.
     for frames in 1..=4 {
         for reads in 1..=6 {
             let Some(mut world) = with(|ways| (ways.lane_frames, ways.reach) = (frames, Ways::LANES.reach)) else {
@@ -146,7 +146,7 @@ fn what_cannot_be_fetched_is_sent() {
 
 #[test]
 fn atomics_of_several_processes_add_up() {
-    // Two go directly, or by lanes; the owner of the word is the third, and adds too.
+    // Two processes use direct access or lanes; the third owns the word, and adds too.
     let mut world = World::with(7, 3, false, weft_sim::Faults::NONE, PATH.ways());
     let options = QpOptions::default();
     let parts: Vec<_> = (0..3).map(|host| end::parts(&mut world, host)).collect();
@@ -192,7 +192,7 @@ fn a_queue_pair_that_turns_to_another_process_leaves_the_first_behind() {
     end::go(&mut world, &b, QpType::Rc, QpState::Reset, &QpAttr::default()).unwrap();
     end::connect(&mut world, [&b, &c], [QpType::Rc; 2], &options);
     b.recv(&mut world, 2, to).unwrap();
-    // Neither what is under way nor what comes yet is taken from the old peer.
+    // The queue pair accepts nothing more from the old peer, neither messages under way nor new ones.
     a.send(&mut world, 2, SendOp::Write(target(&to)), from_a).unwrap();
     c.send(&mut world, 3, SendOp::Send, from_c).unwrap();
     world.settle();

@@ -1,4 +1,4 @@
-//! States: what may be posted when, draining, errors and their events, and what modify refuses.
+//! Queue pair states: which posts each allows, draining, errors and their events, and refused modifications.
 
 use weft_sim::world::DEVICE;
 use weft_sim::{QpOptions, end};
@@ -115,7 +115,7 @@ fn a_queue_pair_on_an_srq_tells_when_it_took_its_last() {
     end::go(&mut world, &b, QpType::Rc, QpState::Err, &QpAttr::default()).unwrap();
     world.settle();
     assert_eq!(events(&world, 1), [AsyncEvent::QpLastWqeReached]);
-    // What is posted to the SRQ stays there.
+    // Receives posted to the SRQ stay there.
     assert!(b.poll(&mut world).is_empty());
     let hca = &mut world.hosts[1].hca;
     assert!(matches!(hca.destroy_srq(srq), Err(VerbsError::Busy(_))));

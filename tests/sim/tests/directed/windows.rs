@@ -1,4 +1,4 @@
-//! Memory windows, and keys that end.
+//! Memory windows, and keys that become invalid.
 
 use weft_sim::world::DEVICE;
 use weft_sim::{End, QpOptions, World};
@@ -14,7 +14,7 @@ struct Bed {
     a: End,
     b: End,
     from: Sge,
-    /// Memory at `b` under the window.
+    /// Memory at `b` beneath the window.
     under: Sge,
     mr: MrId,
 }
@@ -67,7 +67,7 @@ fn a_type_1_window_opens_a_part_and_closes_it() {
     // While it is bound, the region beneath stays.
     assert!(matches!(bed.world.hosts[1].hca.dereg_mr(bed.mr), Err(VerbsError::Busy(_))));
     assert!(matches!(bed.world.hosts[1].hca.rereg_mr(bed.mr, None, None, None), Err(VerbsError::Busy(_))));
-    // Bound anew elsewhere: the old key ends.
+    // Binding it elsewhere invalidates the old key.
     let second = bed.world.hosts[1].hca.next_type1_rkey(mw.id).unwrap();
     assert_eq!(bed.bind(first, second, 0, 10, WRITE), WcStatus::Success);
     assert_eq!(bed.write(second, bed.under.addr, 10), WcStatus::Success);
@@ -138,7 +138,7 @@ fn a_type_2_window_belongs_to_its_queue_pair_until_it_is_invalidated() {
     assert_eq!(bed.world.hosts[1].hca.mw_rkey(mw.id), Ok(key));
     let base = bed.under.addr;
     assert_eq!(bed.write(key, base, 50), WcStatus::Success);
-    // The peer gives it back.
+    // The peer invalidates it.
     let recv = memory(&mut bed.world, &b, 16, Access::LOCAL_WRITE);
     b.recv(&mut bed.world, 3, recv).unwrap();
     let from = Sge { length: 16, ..bed.from };
@@ -147,7 +147,7 @@ fn a_type_2_window_belongs_to_its_queue_pair_until_it_is_invalidated() {
     assert_eq!(statuses(&a.poll(&mut bed.world)), [(2, WcStatus::Success)]);
     let wcs = b.poll(&mut bed.world);
     assert_eq!((wcs[0].flags & WcFlags::WITH_INV, wcs[0].imm_data), (WcFlags::WITH_INV, key));
-    // It is free to be bound again, and then invalidated here.
+    // It can be bound again, and then invalidated locally.
     let again = key & !0xff | 0x43;
     assert_eq!(bed.bind(key, again, 100, 50, WRITE), WcStatus::Success);
     assert_eq!(bed.write(again, base + 100, 50), WcStatus::Success);
@@ -170,7 +170,7 @@ fn a_type_2_window_can_be_zero_based_and_is_not_bound_twice() {
     let held = look(&mut bed.world, &b, &bed.under.clone());
     assert!(held[10..60].iter().all(|x| *x == 0x77) && held[60] == 0);
     assert_eq!(bed.bind(key, key + 1, 10, 50, WRITE), WcStatus::MwBindErr);
-    // The queue pair's end frees its windows.
+    // Destroying the queue pair frees its windows.
     bed.world.hosts[1].hca.destroy_qp(b.qp).unwrap();
     bed.world.hosts[1].hca.dereg_mr(bed.mr).unwrap();
 }

@@ -1,4 +1,4 @@
-//! XRC: one target queue pair, several shared receive queues named by the sender.
+//! XRC: one target queue pair, several shared receive queues, each named by the sender.
 
 use weft_sim::world::DEVICE;
 use weft_sim::{End, QpOptions, World, end};
@@ -93,10 +93,10 @@ fn the_parts_of_a_domain_hold_it_open() {
     let mut bed = bed();
     let [_, b] = bed.ends;
     let hca = &mut bed.world.hosts[1].hca;
-    // Opened twice: the first close is free.
+    // The domain is open twice: the first close always succeeds.
     hca.close_xrcd(bed.xrcd).unwrap();
     assert!(matches!(hca.close_xrcd(bed.xrcd), Err(VerbsError::Busy(_))));
-    // The target can be opened again by its number, and then wants two ends.
+    // The target can be opened again by its number, and then must be closed twice.
     assert_eq!(hca.open_qp(bed.xrcd, b.qpn), Ok(b.qp));
     assert!(hca.open_qp(bed.xrcd, b.qpn ^ 1).is_err());
     hca.destroy_qp(b.qp).unwrap();

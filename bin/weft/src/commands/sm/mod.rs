@@ -4,6 +4,7 @@
 mod address;
 mod args;
 mod balance;
+mod busy_poll;
 mod check;
 mod commands;
 mod console;
@@ -15,7 +16,6 @@ mod instances;
 mod log;
 mod metrics;
 mod opensm_words;
-mod patience;
 mod port;
 mod preview;
 mod serve;
@@ -121,8 +121,8 @@ fn keep_number(args: &RunArgs) -> Result<()> {
 /// Directory in which a background manager resolves relative file names.
 const DIRECTORY_VARIABLE: &str = "WEFT_SM_DIRECTORY";
 
-/// Restarts the command as a process without a terminal. Diagnostics about the configuration are printed on the terminal
-/// before.
+/// Restarts the command as a process without a terminal. Diagnostics about the configuration are printed on the
+/// terminal before.
 fn detach(args: &RunArgs) -> Result<()> {
     prepare(args)?;
     let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();

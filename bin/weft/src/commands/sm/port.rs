@@ -13,7 +13,7 @@ use weft_wire::mad::{Class, GSI_QKEY, MAD_LEN, Mad, MadHeader, Method, SMI_QPN};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::address::{address_of, peer_of};
-use super::patience::Patience;
+use super::busy_poll::BusyPoll;
 use crate::umad_api::{CaPort, IssmNode, Library, MethodMask, Packet, Port, Registration};
 
 /// A received datagram or a timeout report.
@@ -41,7 +41,7 @@ pub struct SmPort {
     inward: Packet,
     /// A datagram received during busy polling.
     found: Option<Received>,
-    patience: Patience,
+    busy_poll: BusyPoll,
     is_sm: Option<IsSm>,
     device: CaPort,
 }
@@ -90,9 +90,9 @@ impl SmPort {
         let sa = agent(Class::SUBN_ADM, 2, 1, &asked)?;
         let out = Packet::new(library, MAD_LEN);
         let inward = Packet::new(library, MAD_LEN);
-        let patience = Patience::new(StdInstant::now());
+        let busy_poll = BusyPoll::new(StdInstant::now());
         let smi = [lid_routed, directed];
-        Ok(SmPort { port, smi, sa, out, inward, found: None, patience, is_sm: None, device })
+        Ok(SmPort { port, smi, sa, out, inward, found: None, busy_poll, is_sm: None, device })
     }
 
     /// The port's device and attributes.
@@ -113,7 +113,7 @@ impl SmPort {
             return self.wait_simulated(others, timeout, expected);
         }
         let begin = StdInstant::now();
-        let looks = self.patience.is_dense();
+        let looks = self.busy_poll.is_dense();
         if looks && !self.look(begin, timeout)? && self.found.is_some() {
             return Ok((true, false));
         }
@@ -122,7 +122,7 @@ impl SmPort {
         }
         let asleep = StdInstant::now();
         let ready = self.port.wait(Some(others), timeout)?;
-        self.patience.on_slept(asleep.elapsed());
+        self.busy_poll.on_slept(asleep.elapsed());
         Ok(ready)
     }
 
@@ -138,7 +138,7 @@ impl SmPort {
         std::thread::yield_now();
         self.found = self.receive()?;
         if self.found.is_some() {
-            return Ok((true, self.patience.is_for_others(StdInstant::now())));
+            return Ok((true, self.busy_poll.is_for_others(StdInstant::now())));
         }
         if !expected {
             let other = self.port.wait_for_others(others, timeout)?;
@@ -155,8 +155,8 @@ impl SmPort {
             self.found = self.receive()?;
             let now = StdInstant::now();
             let goes_on = timeout.is_none_or(|timeout| now.duration_since(begin) < timeout);
-            if self.found.is_some() || !self.patience.looks_on(begin, now) || !goes_on {
-                return Ok(self.patience.is_for_others(now));
+            if self.found.is_some() || !self.busy_poll.looks_on(begin, now) || !goes_on {
+                return Ok(self.busy_poll.is_for_others(now));
             }
             std::thread::yield_now();
         }

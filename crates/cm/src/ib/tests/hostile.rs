@@ -144,7 +144,7 @@ fn answers_that_nobody_fetches_do_not_pile_up() {
         let dreq = Dreq { local_comm_id: number, remote_comm_id: number, ..Dreq::default() };
         net.ends[1].handle_mad(net.now, &address(1), &bytes(dreq));
     }
-    assert_eq!(net.ends[1].book.transmit.len(), TRANSMIT_QUEUE_MAX);
+    assert_eq!(net.ends[1].tables.transmit.len(), TRANSMIT_QUEUE_MAX);
     assert_eq!(net.ends[1].stats().tx_dropped, 10);
 }
 
@@ -160,7 +160,7 @@ fn a_peer_that_repeats_itself_does_not_make_answers_pile_up() {
     for _ in 0..TRANSMIT_QUEUE_MAX + 10 {
         net.ends[1].handle_mad(net.now, &address(1), &mad);
     }
-    assert_eq!(net.ends[1].book.transmit.len(), TRANSMIT_QUEUE_MAX);
+    assert_eq!(net.ends[1].tables.transmit.len(), TRANSMIT_QUEUE_MAX);
     assert_eq!(net.ends[1].stats().tx_dropped, 11);
 }
 

@@ -246,9 +246,10 @@ impl Net {
         self.settle();
         for cm in &self.ends {
             assert_eq!(cm.connections(), 0);
-            let book = &cm.book;
-            let tables = [book.remote_ids.len(), book.remote_qps.len(), book.remote_sidrs.len(), book.peers.len()];
-            assert_eq!((tables, book.timers.len(), book.pending, book.orphans), ([0; 4], 0, 0, 0));
+            let tables = &cm.tables;
+            let sizes =
+                [tables.remote_ids.len(), tables.remote_qps.len(), tables.remote_sidrs.len(), tables.peers.len()];
+            assert_eq!((sizes, tables.timers.len(), tables.pending, tables.orphans), ([0; 4], 0, 0, 0));
         }
     }
 }

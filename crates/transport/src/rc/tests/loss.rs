@@ -41,13 +41,13 @@ fn a_lost_packet_costs_one_packet() {
     assert_eq!(p.worlds[1].memory.at(BASE + 0x1000, 6000), sent);
 }
 
-/// Returns PSN (from the first) and `unsteady` of the payload packets of a kind that a side sent, in order.
-fn unsteady(p: &Pair, side: usize, of: impl Fn(Kind) -> bool) -> Vec<(u32, bool)> {
+/// Returns PSN (from the first) and `copy_before_send` of the payload packets of a kind that a side sent, in order.
+fn copy_before_send(p: &Pair, side: usize, of: impl Fn(Kind) -> bool) -> Vec<(u32, bool)> {
     let mut found = Vec::new();
-    for ((from, bytes), unsteady) in p.sent.iter().zip(&p.unsteady) {
+    for ((from, bytes), copy_before_send) in p.sent.iter().zip(&p.copy_before_send) {
         let packet = Packet::parse(bytes).unwrap();
         if *from == side && of(packet.info.kind) {
-            found.push((packet.bth.psn().value() - PSN[0], *unsteady));
+            found.push((packet.bth.psn().value() - PSN[0], *copy_before_send));
         }
     }
     found
@@ -59,7 +59,7 @@ fn what_came_to_harm_once_is_sent_as_one_copy() {
     p.fate = lose(0, 1, psn(2));
     p.send(0, 1, SendOp::Write(remote(0x1000)), &[sge(0, 4096)]);
     p.finish();
-    let writes = unsteady(&p, 0, |kind| kind != Kind::Acknowledge);
+    let writes = copy_before_send(&p, 0, |kind| kind != Kind::Acknowledge);
     assert_eq!(writes, [(0, false), (1, false), (2, false), (3, false), (2, true)]);
 }
 
@@ -70,7 +70,7 @@ fn what_nobody_sends_again_is_sent_as_one_copy() {
         p.recv(1, 3, &[sge(0x1000, 1040)]);
         p.send(0, 1, SendOp::Send, &[sge(0, 1000)]);
         p.finish();
-        assert_eq!(p.unsteady, [true], "{:?}", p.log);
+        assert_eq!(p.copy_before_send, [true], "{:?}", p.log);
     }
 }
 
@@ -82,11 +82,11 @@ fn the_end_of_a_read_is_sent_as_one_copy() {
     p.send(0, 1, SendOp::Read(remote(0)), &[sge(0, 80 << 10)]);
     p.finish();
     assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::Success, 80 << 10)]);
-    let responses = unsteady(&p, 1, |kind| kind != Kind::Acknowledge);
+    let responses = copy_before_send(&p, 1, |kind| kind != Kind::Acknowledge);
     assert_eq!(responses.len(), 81);
     assert_eq!(responses.iter().filter(|(psn, _)| *psn == 2).map(|r| r.1).collect::<Vec<_>>(), [false, true]);
-    for (psn, unsteady) in responses {
-        assert!(psn == 2 || unsteady == (psn >= 16), "{psn}");
+    for (psn, copy_before_send) in responses {
+        assert!(psn == 2 || copy_before_send == (psn >= 16), "{psn}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! What every packet must do and every port must have counted, said once more from what ports and tables show: each packet's
-//! way is told before it is sent, and the sums of all ways are compared with the ports' counters.
+//! An independent model of what each packet must do and each port must count, from the visible ports and tables. It
+//! predicts each packet's route before the packet leaves, and compares the sums of all routes with the ports' counters.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use weft_fabric::topology::NodeKind;
 use weft_fabric::{Counter, Fabric, PacketInfo, PortRef, Refusal, Why, pkeys_match};
 use weft_wire::mad::subn::PortState;
 
-/// Links that a packet crosses before it is held to be in a loop.
+/// Links that a packet crosses before the model declares a loop.
 const LINKS_MAX: usize = 65;
 
-/// A packet's way: the links that it crosses, each from a port to a port, and how it ends.
+/// A packet's route: the links that it crosses, each from a port to a port, and how it ends.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     pub links: Vec<[PortRef; 2]>,
     pub end: Result<PortRef, (PortRef, Why)>,
 }
 
-/// The way of a packet that a host sends to a LID, by what ports and tables show at this moment.
+/// Returns the route of a packet that a host sends to a LID, given the current ports and tables.
 pub(super) fn route(fabric: &Fabric, from: PortRef, dlid: u16, pkey: u16) -> Route {
     let mut links = Vec::new();
     let end = follow(fabric, from, dlid, pkey, &mut links);
@@ -36,7 +36,7 @@ fn follow(
     }
     let state = |port: PortRef, links: &[[PortRef; 2]]| {
         let state = fabric.port_info(port).map_or(PortState::DOWN, |info| info.port_state);
-        // Data make an armed port active.
+        // Data packets make an armed port active.
         let woken = state == PortState::ARMED && links.iter().any(|link| link[1] == port);
         if woken { PortState::ACTIVE } else { state }
     };
@@ -73,7 +73,7 @@ fn follow(
     }
 }
 
-/// What ports must have counted since they have had power.
+/// Expected counters of the ports since power-on.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// Words sent and received, by port and service level.
@@ -82,7 +82,7 @@ pub(super) struct Ledger {
     past: BTreeMap<PortRef, [u64; 3]>,
 }
 
-/// Packets that a port sent, received, and that were lost on the cable to it.
+/// Returns the packets that a port sent, received, and that were lost on the cable to it.
 fn counted(fabric: &Fabric, port: PortRef) -> [u64; 3] {
     let traffic = fabric.traffic(port);
     let lost = fabric.counter(port, Counter::SymbolErrors) + fabric.counter(port, Counter::Vl15Dropped);
@@ -90,14 +90,14 @@ fn counted(fabric: &Fabric, port: PortRef) -> [u64; 3] {
 }
 
 impl Ledger {
-    /// A packet was sent whose way was told before: it ended there, or a cable of its way damaged it.
+    /// Enters a packet with a predicted route: it ended there, or a cable on its route damaged it.
     pub fn enter(&mut self, fabric: &Fabric, route: &Route, info: &PacketInfo, ended: Result<PortRef, Refusal>) {
         let told = route.end.map_err(|(at, why)| Refusal { at, why });
         let (sl, words) = (info.sl, u64::from(info.words));
         let crossed = match ended {
             ended if ended == told => route.links.len(),
             Err(Refusal { at, why: Why::Damaged }) => {
-                // In a loop it came by there several times.
+                // A packet in a loop passes here several times.
                 let out = fabric.peer(at).expect("the other end of the cable");
                 let before = self.words.get(&(out, sl)).map_or(0, |words| words[0]);
                 let times = (fabric.traffic_of_level(out, sl).0 - before) / words;
@@ -115,7 +115,7 @@ impl Ledger {
         }
     }
 
-    /// A node is about to lose its power, and its ports will have counted nothing.
+    /// Saves the counters of a node that is about to lose power; its ports then restart at zero.
     pub fn forget(&mut self, fabric: &Fabric, node: u32) {
         for number in 1..=fabric.port_count(node) {
             let port = PortRef::new(node, number);
@@ -125,7 +125,8 @@ impl Ledger {
         self.words.retain(|(port, _), _| port.node != node);
     }
 
-    /// Every port counted what passed it, and what left one end of a cable came to the other, or was lost there: packets in all.
+    /// Checks that every port counted the packets that passed it, and that each packet that left one end of a cable
+    /// came to the other or was lost there. Returns the number of packets.
     pub fn check(&self, fabric: &Fabric) -> u64 {
         for ((port, sl), words) in &self.words {
             assert_eq!(fabric.traffic_of_level(*port, *sl), (words[0], words[1]), "{port}, service level {sl}");

@@ -1,6 +1,7 @@
-//! Queue pairs of every service on four hosts of a fabric whose packets go hop by hop, while faults that a seed chooses strike
-//! where their packets pass. Each packet does what ports and tables say at that moment, and every port counts it; what
-//! arrives is what was sent; who gives up is connected anew; and when all is mended everybody hears everybody.
+//! Queue pairs of every service on four hosts of a hop-by-hop fabric, while faults that a seed chooses strike where
+//! their packets pass. Each packet does what ports and tables say at that moment, and every port counts it. Each
+//! message arrives as it was sent. Failed connections are connected anew, and once all is repaired every host hears
+//! every other.
 
 mod ledger;
 mod strike;
@@ -28,18 +29,18 @@ use talk::Talker;
 const FAULTS_PER_SEED: usize = 20;
 /// Hosts that take part.
 const HOSTS: usize = 4;
-/// Time that a packet takes besides what its cables do.
+/// Latency of a packet besides that of its cables.
 const SWITCHING: Duration = Duration::from_nanos(400);
 /// Longer than any link trains and any node boots.
 const TRAINED: Duration = Duration::from_millis(25);
-/// After so long a connection that failed is made anew: nothing of it is under way any more.
+/// Wait before a failed connection is made anew: none of its packets is under way any more.
 const TIME_WAIT: Duration = Duration::from_millis(2);
-/// Longer than whoever gets no answer tries.
+/// Longer than all retries of an unanswered request.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Things that happen between two looks at the clock until something goes in circles.
+/// Events between two readings of the clock at most, against endless loops.
 const STEPS_MAX: u64 = 2_000_000;
 
-/// What a seed led to.
+/// Counts of one seed's run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StormTally {
     /// Faults that struck, by kind.
@@ -54,9 +55,9 @@ pub struct StormTally {
     pub messages: [u64; 3],
     /// Connections that failed and were made anew.
     pub failed: u64,
-    /// Packets that all ports together counted, those of management too.
+    /// Sum of all ports' packet counters, management packets included.
     pub counted: u64,
-    /// All that happened, in its order.
+    /// Hash of all events in order.
     pub fingerprint: u64,
 }
 
@@ -72,13 +73,13 @@ struct Storm {
     tx: TxBatch,
     ledger: Ledger,
     damage: Damage,
-    /// Ways by where they begin, LID and P_Key, as long as the fabric is the same.
+    /// Routes by source, LID and P_Key, valid until the fabric changes.
     ways: BTreeMap<(usize, u16, u16), Route>,
     ways_of: u64,
     tally: StormTally,
 }
 
-/// One seed.
+/// Runs one seed.
 pub fn run_storm(seed: u64) -> StormTally {
     let mut storm = Storm::new(seed);
     storm.converse();
@@ -128,7 +129,7 @@ impl Storm {
         storm
     }
 
-    /// Reliable and unreliable connections between hosts, and a queue pair for datagrams on each.
+    /// Creates reliable and unreliable connections between hosts, and a queue pair for datagrams on each.
     fn seat(&mut self) {
         let pds = self.hosts.iter_mut().map(|host| host.hca.alloc_pd(DEVICE, 0).expect("a protection domain"));
         let pds: Vec<_> = pds.collect();
@@ -138,7 +139,7 @@ impl Storm {
         let ends = connections.iter().flat_map(|(kind, (a, b))| [(*kind, *a), (*kind, *b)]);
         let ends: Vec<_> = ends.chain((0..HOSTS).map(|host| (QpType::Ud, host))).collect();
         for (at, (kind, host)) in ends.into_iter().enumerate() {
-            // What has no service level is management's.
+            // Service level 0 is left to management.
             let sl = self.rng.range(1, 7) as u8;
             self.talkers.push(Talker::new(&mut self.hosts[host].hca, pds[host], (at, host), kind, sl));
         }
@@ -175,7 +176,7 @@ impl Storm {
         }
     }
 
-    /// A fault in mid-traffic, and what follows from it.
+    /// Injects a fault in mid-traffic and checks its consequences.
     fn round(&mut self, number: usize) {
         self.grant(8);
         for _ in 0..self.rng.below(200) {
@@ -200,7 +201,7 @@ impl Storm {
         self.talkers.iter_mut().for_each(|talker| talker.budget += messages);
     }
 
-    /// On a fabric that carries everything nobody is stuck, and everything arrives.
+    /// Checks that on a working fabric no connection is stuck and everything arrives.
     fn converse(&mut self) {
         let end = self.now + PATIENCE;
         self.grant(1);
@@ -218,13 +219,13 @@ impl Storm {
         self.pass(Duration::from_millis(100));
         for (talker, (came, life)) in self.talkers.iter().zip(before) {
             assert_eq!((talker.broken, talker.life(), talker.done, talker.budget), (None, life, talker.sent, 0));
-            // Every fourth of a reliable queue pair's is a READ.
+            // Every fourth operation of a reliable queue pair is a READ.
             let all = if talker.kind == QpType::Rc { 9 } else { 12 };
             assert_eq!(talker.came - came, all, "{:?} to host {}", talker.kind, talker.host);
         }
     }
 
-    /// Time goes on.
+    /// Lets time pass.
     fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         for _ in 0..STEPS_MAX {
@@ -235,7 +236,7 @@ impl Storm {
         panic!("something goes in circles");
     }
 
-    /// The next thing that happens before `end`: whether there is one.
+    /// Processes the next event before `end`; returns whether there was one.
     fn turn(&mut self, end: Instant) -> bool {
         self.renew_connections();
         for talker in &mut self.talkers {
@@ -273,13 +274,13 @@ impl Storm {
         }
     }
 
-    /// Nobody answers traps here, and what ports tell of themselves everybody asks when he wants to know.
+    /// Discards the traps: nothing answers them here, and the simulation queries port state when it needs it.
     fn hear(&mut self) {
         while self.fabric.poll_event().is_some() {}
         while self.fabric.poll_delivery().is_some() {}
     }
 
-    /// Connections that failed begin anew; what their ends acknowledged had arrived.
+    /// Connects failed connections anew; checks that acknowledged messages had arrived.
     fn renew_connections(&mut self) {
         for at in (0..self.talkers.len()).step_by(2) {
             let due = |at: usize| self.talkers[at].broken.is_some_and(|since| since + TIME_WAIT <= self.now);
@@ -316,7 +317,7 @@ impl Storm {
         self.look(host);
     }
 
-    /// A packet leaves, and does what its way says.
+    /// Sends a packet and checks that it follows its predicted route.
     fn send(&mut self, host: usize, tx: &TxBatch, packet: &TxPacket) {
         let (port, mut bytes) = (self.hosts[host].port, self.hosts[host].compose(tx, packet));
         let info = PacketInfo::of(&LinkPacket::parse(&bytes).expect("whole")).expect("a packet");

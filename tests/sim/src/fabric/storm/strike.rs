@@ -1,5 +1,5 @@
-//! Faults, and how they are mended. Each strikes a way that packets take at that moment, and is one only if it can be seen
-//! afterwards that it struck.
+//! Faults and their repair. Each fault strikes a route that packets use at that moment, and counts only if its effect
+//! is visible afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ use weft_wire::mad::subn::{LinearForwardingTable, PKeyTable};
 
 use super::{FAULTS_PER_SEED, Storm, TRAINED, route};
 
-/// A fault: whether it struck.
+/// Injects a fault; returns whether it struck.
 type Strike = fn(&mut Storm, &[[PortRef; 2]]) -> bool;
 
 /// A kind of fault, by its name.
 pub struct Fault {
     /// For people.
     pub name: &'static str,
-    /// Whether packets are lost by it.
+    /// Whether the fault loses packets.
     pub loses: bool,
     strike: Strike,
 }
@@ -32,7 +32,7 @@ pub const FAULTS: [Fault; 11] = [
     fault("cut", true, Storm::cut),
     fault("flap", true, Storm::flap),
     fault("errors", true, Storm::errors),
-    // Of management alone.
+    // Management packets only.
     fault("drop", false, Storm::drop_management),
     fault("power off", true, Storm::power_off),
     fault("reboot", true, Storm::reboot),
@@ -43,7 +43,7 @@ pub const FAULTS: [Fault; 11] = [
     fault("degrade", true, Storm::degrade),
 ];
 
-/// What is to be mended.
+/// Faults still to repair.
 #[derive(Debug, Default)]
 pub(super) struct Damage {
     cut: Vec<[PortRef; 2]>,
@@ -51,15 +51,15 @@ pub(super) struct Damage {
     slow: BTreeMap<PortRef, u32>,
     degraded: BTreeSet<PortRef>,
     off: BTreeSet<u32>,
-    /// Hosts that have another partition.
+    /// Hosts whose partition changed.
     partitions: BTreeSet<usize>,
 }
 
 impl Storm {
-    /// A fault, of the kind whose turn it is if it can be: which it was.
+    /// Injects a fault, of the kind whose turn it is if possible; returns its kind.
     pub(super) fn strike(&mut self, turn: usize) -> usize {
         for attempt in 0..FAULTS_PER_SEED * FAULTS.len() {
-            // Much may be broken already: then there is nothing left to strike.
+            // Much may be broken already, with nothing left to strike.
             if attempt > 0 && attempt % FAULTS.len() == 0 {
                 self.mend();
             }
@@ -79,7 +79,7 @@ impl Storm {
         self.rng.pick(way)
     }
 
-    /// A switch of the way.
+    /// Picks a switch on the route.
     fn switch(&mut self, way: &[[PortRef; 2]]) -> u32 {
         self.rng.pick(&way[1..])[0].node
     }
@@ -103,7 +103,7 @@ impl Storm {
         self.damage.rough.insert(link[0])
     }
 
-    /// A cable loses datagrams of management, and its manager has to ask again.
+    /// Makes a cable lose management datagrams, so that the manager must retry.
     fn drop_management(&mut self, way: &[[PortRef; 2]]) -> bool {
         let link = self.link(way);
         self.fabric.set_drop(Some(link[0]), 300_000).expect("a cable");
@@ -128,7 +128,7 @@ impl Storm {
         !self.fabric.powered(node)
     }
 
-    /// The manager prefers other ways of the same length.
+    /// Makes the manager prefer other routes of the same length.
     fn re_route(&mut self, _: &[[PortRef; 2]]) -> bool {
         let before = self.tables();
         self.manager.turn += 1;
@@ -136,13 +136,13 @@ impl Storm {
         self.tables() != before
     }
 
-    /// What switches do with packets for the hosts.
+    /// Returns the switches' table entries for the hosts.
     fn tables(&self) -> Vec<Option<u8>> {
         let lids = self.hosts.iter().map(|host| host.lid);
         lids.flat_map(|lid| (0..self.fabric.node_count()).map(move |node| self.fabric.forwarding(node, lid))).collect()
     }
 
-    /// Entries for the LID at the way's end lead from switch to switch until one that has been there.
+    /// Makes the entries for the LID at the route's end lead from switch to switch, and back to one that was visited.
     fn make_loop(&mut self, way: &[[PortRef; 2]]) -> bool {
         let (from, to) = (way[0][0], way[way.len() - 1][1]);
         let lid = self.fabric.port_info(to).expect("a port").lid;
@@ -154,7 +154,7 @@ impl Storm {
                 peer.is_some_and(|peer| self.fabric.kind(peer.node) == Some(NodeKind::Switch))
             };
             let mut outs: Vec<_> = ports.filter(to_switch).collect();
-            // Back where it comes from only if there is no other.
+            // Back to the previous switch only if there is no other.
             if outs.len() > 1 {
                 outs.retain(|out| *out != at);
             }
@@ -180,7 +180,8 @@ impl Storm {
         })
     }
 
-    /// A host is a limited member, in another partition, or in two; it hears of it at once, or later.
+    /// Makes a host a limited member, or puts it into another partition, or two; the host learns of it at once, or
+    /// later.
     fn change_pkey(&mut self, way: &[[PortRef; 2]]) -> bool {
         let to = way[way.len() - 1][1];
         let host = self.hosts.iter().position(|host| host.port == to).expect("one of ours");
@@ -204,7 +205,7 @@ impl Storm {
         })
     }
 
-    /// Hosts hear of their partitions.
+    /// Updates the hosts' adapters with their partitions.
     pub(super) fn tell_hosts(&mut self) {
         for host in &self.damage.partitions {
             self.hosts[*host].follow(&self.fabric);
@@ -224,7 +225,7 @@ impl Storm {
         self.fabric.speed(link[0]).is_none()
     }
 
-    /// The manager works: it asks once, and wants its answers at once.
+    /// Runs the manager on perfect cables: it asks once and expects immediate answers.
     fn managed<R>(
         &mut self,
         work: impl FnOnce(&mut super::Manager, &mut weft_fabric::Fabric, weft_verbs::Instant) -> R,
@@ -241,12 +242,12 @@ impl Storm {
         done
     }
 
-    /// The manager looks at what there is, and writes what is missing.
+    /// Lets the manager sweep the fabric and write what is missing.
     pub(super) fn sweep(&mut self) {
         self.managed(|manager, fabric, now| manager.sweep(fabric, now));
     }
 
-    /// Everything is as it was.
+    /// Repairs everything.
     pub(super) fn mend(&mut self) {
         let damage = std::mem::take(&mut self.damage);
         for [a, b] in damage.cut {
@@ -255,7 +256,7 @@ impl Storm {
         for node in damage.off {
             self.fabric.power_on(self.now, node).expect("a node");
         }
-        // What flaps, boots or trains is there again.
+        // Links that flap or train and nodes that boot need only time.
         self.pass(TRAINED);
         for port in damage.rough {
             self.fabric.set_errors(port, 0).expect("a cable");

@@ -1,5 +1,5 @@
-//! Queue pairs that talk: what they send, by number, and what they make of what comes. Every byte that arrives is compared
-//! with what its sender has, whatever the service; reliable ones want everything, once and in order.
+//! Queue pairs that exchange traffic: they send numbered messages and check what arrives. They compare every byte with
+//! the sender's, whatever the service; reliable ones expect every message, once and in order.
 
 use std::collections::BTreeSet;
 
@@ -19,24 +19,24 @@ const LENGTH_MAX: u64 = 5_000;
 const DATAGRAM_MAX: u64 = 1_800;
 /// Bytes of a sender's pattern, and of each buffer.
 const ROOM: u64 = LENGTH_MAX + 1000;
-/// Receives that are posted, and sends that are.
+/// Posted receives, and posted sends.
 const DEPTH: u32 = 16;
-/// Buffers of each kind: more than operations are under way.
+/// Buffers of each kind: more than outstanding operations.
 const BUFFERS: u64 = 20;
 /// Bytes in front of a datagram.
 const GRH: u64 = 40;
 const QKEY: u32 = 0x1234_5678;
 
-/// What a queue pair has at a peer.
+/// A queue pair's view of a peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer {
-    /// Its place among those that talk.
+    /// Its index among the queue pairs.
     pub at: usize,
     pub qpn: u32,
-    /// The host's.
+    /// LID of its host.
     pub lid: u16,
     pub av: AddressVector,
-    /// Where its memory begins, and its key.
+    /// Start of its memory, and its key.
     base: u64,
     key: u32,
 }
@@ -55,23 +55,23 @@ pub(super) struct Talker {
     cq: CqId,
     base: u64,
     key: u32,
-    /// How often it was connected.
+    /// Number of times it was connected.
     life: u64,
     /// Messages that it may send.
     pub budget: u64,
     pub sent: u64,
     pub done: u64,
     ready: u64,
-    /// Messages that came, of this life.
+    /// Messages that came since the last connect.
     pub came: u64,
-    /// The least number that may come.
+    /// The lowest number that may come.
     next: u64,
     heard: BTreeSet<u32>,
-    /// When it failed.
+    /// Time of its failure.
     pub broken: Option<Instant>,
 }
 
-/// What becomes of a number.
+/// The operation that a number stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verb {
     Send,
@@ -125,12 +125,12 @@ impl Talker {
         }
     }
 
-    /// What others need to know of it, who reach its host by these.
+    /// Returns this queue pair as a peer that is reached by this LID and address vector.
     pub fn as_peer(&self, lid: u16, av: AddressVector) -> Peer {
         Peer { at: self.at, qpn: self.qpn, lid, av, base: self.base, key: self.key }
     }
 
-    /// From RESET to RTS: a new life.
+    /// Modifies the queue pair from RESET to RTS: a new life.
     pub fn connect(&mut self, hca: &mut Hca<SimMemory>, now: Instant, [own, other]: [u32; 2], path_mtu: Mtu) {
         self.life += 1;
         let peer = self.peers.first().expect("a peer");
@@ -159,7 +159,7 @@ impl Talker {
         }
     }
 
-    /// To RESET: whatever was under way is forgotten.
+    /// Modifies the queue pair to RESET, which drops all outstanding work.
     pub fn reset(&mut self, hca: &mut Hca<SimMemory>, now: Instant) {
         let attr = QpAttr { qp_state: QpState::Reset, ..QpAttr::default() };
         hca.modify_qp(now, self.qp, &attr, Mask::STATE).expect("any state may be left");
@@ -175,7 +175,7 @@ impl Talker {
         }
     }
 
-    /// Numbers below this one that are messages to the peer, and of them the last.
+    /// Returns the last of the numbers below this one that is a message to the peer.
     pub fn last_message(&self, below: u64) -> Option<u64> {
         (0..below).rev().take(2).find(|number| self.verb(*number) != Verb::Read)
     }
@@ -184,12 +184,12 @@ impl Talker {
         1 + number * 7919 % if self.kind == QpType::Ud { DATAGRAM_MAX } else { LENGTH_MAX }
     }
 
-    /// The peer that a number is for.
+    /// Returns the peer that a number is for.
     fn peer_of(&self, number: u64) -> &Peer {
         &self.peers[number as usize % self.peers.len()]
     }
 
-    /// The place of a buffer: received into, written by the peer, read into.
+    /// Returns the address of a buffer: received into, written by the peer, or read into.
     fn buffer(base: u64, verb: Verb, number: u64) -> u64 {
         let kind = match verb {
             Verb::Send => 0,
@@ -203,7 +203,7 @@ impl Talker {
         (self.at as u32) << 24 | (self.life as u32 & 0xff) << 16 | number as u32 & 0xffff
     }
 
-    /// Receives for what comes, and what there is to send.
+    /// Posts receives, and sends within the budget.
     pub fn post(&mut self, hca: &mut Hca<SimMemory>, now: Instant) {
         if self.broken.is_some() {
             return;
@@ -239,7 +239,7 @@ impl Talker {
         }
     }
 
-    /// Looks at completions; of those that `others` sent the patterns are known by their places.
+    /// Takes completions; the patterns of messages from others are known by the senders' indices.
     pub fn take_completions(&mut self, hca: &mut Hca<SimMemory>, now: Instant, lives: &[u64]) {
         let mut some = [Wc::default(); 16];
         while let Ok(n @ 1..) = hca.poll_cq(self.cq, &mut some) {
@@ -249,7 +249,7 @@ impl Talker {
                         self.on_message(hca, wc, lives);
                     }
                     WcStatus::Success => self.on_done(hca, wc),
-                    // A fabric that carries nothing ends connections, and nothing else.
+                    // A fabric that drops everything ends connections, and has no other effect.
                     WcStatus::RetryExcErr if self.kind == QpType::Rc => {
                         assert_eq!((wc.wr_id, self.broken), (self.done, None), "the oldest, and once");
                         self.broken = Some(now);
@@ -295,12 +295,12 @@ impl Talker {
         Self::judge(hca, buffer, (peer.at, number, length));
     }
 
-    /// Whether a reliable message is the next: the peer's READs are none.
+    /// Returns whether this is the next reliable message; the peer's READs are not messages.
     fn is_next(&self, number: u64) -> bool {
         (self.next..number).all(|between| self.verb(between) == Verb::Read) && number >= self.next
     }
 
-    /// What came is what was sent.
+    /// Checks that a message has the bytes that the peer sent.
     fn judge(hca: &mut Hca<SimMemory>, buffer: u64, (from, number, length): (usize, u64, u64)) {
         let bytes = hca.memory().bytes(buffer, length as usize);
         let wanted = (number * 131 % (ROOM - LENGTH_MAX)..).map(|at| pattern_byte(from as u64, at));
@@ -310,12 +310,12 @@ impl Talker {
         );
     }
 
-    /// How often it was connected.
+    /// Returns how often it was connected.
     pub fn life(&self) -> u64 {
         self.life
     }
 
-    /// The least number that may come from its peer.
+    /// Returns the lowest number that may come from its peer.
     pub fn next(&self) -> u64 {
         self.next
     }

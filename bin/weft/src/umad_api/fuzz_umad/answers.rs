@@ -1,6 +1,6 @@
 //! The false answers.
 
-use super::{HEAD, Liar, Random, STATUS_AT};
+use super::{FuzzUmad, HEAD, Random, STATUS_AT};
 use crate::ib::mad::{self, DATA_AT, MAD_LEN, SA_DATA_AT};
 
 /// Maximum number of NodeGUIDs in a fabric: walks through more nodes test no other code.
@@ -27,14 +27,14 @@ const TEXTS: &[&[u8]] = &[
 ];
 
 /// Queues answers to a request, or none.
-pub fn to(liar: &mut Liar, packet: &[u8]) {
+pub fn to(fuzz_umad: &mut FuzzUmad, packet: &[u8]) {
     let (head, question) = packet.split_at(HEAD);
     let mut answer = |mut head: Vec<u8>, status: i32, mad: &[u8]| {
         head[STATUS_AT..STATUS_AT + 4].copy_from_slice(&status.to_ne_bytes());
         head.extend(mad);
-        liar.waiting.push_back(head);
+        fuzz_umad.waiting.push_back(head);
     };
-    let mut random = liar.random.clone();
+    let mut random = fuzz_umad.random.clone();
     match random.below(40) {
         0 => {}
         1 => answer(head.to_vec(), libc::ETIMEDOUT, &question[..question.len().min(24)]),
@@ -52,7 +52,7 @@ pub fn to(liar: &mut Liar, packet: &[u8]) {
             answer(head.to_vec(), 0, &other);
         }
         kind => {
-            let mut mad = lie(&mut random, liar.fabric, question);
+            let mut mad = lie(&mut random, fuzz_umad.fabric, question);
             match kind {
                 5 => put(&mut mad, 4, &(random.next() as u16).to_be_bytes()),
                 6 => put(&mut mad, 4, &mad::STATUS_REDIRECT.to_be_bytes()),
@@ -67,18 +67,18 @@ pub fn to(liar: &mut Liar, packet: &[u8]) {
             answer(head.to_vec(), 0, &mad);
         }
     }
-    liar.random = random;
+    fuzz_umad.random = random;
 }
 
 /// A request from a client to a server.
-pub fn question(liar: &mut Liar) -> Vec<u8> {
-    let mut packet = vec![0; HEAD + liar.random.below(400) as usize];
-    liar.random.fill(&mut packet);
-    if liar.random.one_in(2) {
+pub fn question(fuzz_umad: &mut FuzzUmad) -> Vec<u8> {
+    let mut packet = vec![0; HEAD + fuzz_umad.random.below(400) as usize];
+    fuzz_umad.random.fill(&mut packet);
+    if fuzz_umad.random.one_in(2) {
         packet[STATUS_AT..STATUS_AT + 4].fill(0);
-        let class = liar.random.pick(&[mad::CLASS_PING, mad::CLASS_SYSSTAT]);
+        let class = fuzz_umad.random.pick(&[mad::CLASS_PING, mad::CLASS_SYSSTAT]);
         put(&mut packet[HEAD..], 0, &[1, class, 1, mad::GET]);
-        let attribute = liar.random.below(0x14) as u8;
+        let attribute = fuzz_umad.random.below(0x14) as u8;
         put(&mut packet[HEAD..], 16, &[0, attribute]);
     }
     packet

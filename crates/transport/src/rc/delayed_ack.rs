@@ -15,7 +15,7 @@ const WAITING_PACKETS: u32 = 8;
 
 /// State of the delay for one queue pair.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Chatter {
+pub(crate) struct DelayedAck {
     /// Whether acknowledgements may wait at all.
     allowed: bool,
     /// Arrival of the first message since the last own one.
@@ -25,15 +25,15 @@ pub(crate) struct Chatter {
     hold_until: Option<Instant>,
 }
 
-impl Chatter {
+impl DelayedAck {
     /// Sets whether acknowledgements may wait; if not, a waiting one is released.
     pub fn allow(&mut self, allowed: bool) {
-        *self = Chatter { allowed, ..Chatter::default() };
+        *self = DelayedAck { allowed, ..DelayedAck::default() };
     }
 
     /// Returns the initial state, with the setting kept.
-    pub fn fresh(&self) -> Chatter {
-        Chatter { allowed: self.allowed, ..Chatter::default() }
+    pub fn fresh(&self) -> DelayedAck {
+        DelayedAck { allowed: self.allowed, ..DelayedAck::default() }
     }
 
     /// Handles a complete message that wants an acknowledgement; `waiting` packets have not been acknowledged.

@@ -23,14 +23,14 @@ const ACK_BYTES: usize = 20;
 
 /// State of the flow.
 #[derive(Debug, Default)]
-pub struct Short {
+pub struct PeekParser {
     /// The flow, and how it numbers messages.
     sender: Option<(Incoming, Sender)>,
     /// Number of consecutive short messages.
     run: u32,
 }
 
-impl Short {
+impl PeekParser {
     /// Whether the next message is expected to be short.
     #[inline]
     pub fn is_likely(&self) -> bool {
@@ -114,15 +114,15 @@ mod tests {
         ib[at..].copy_from_slice(&crc.to_le_bytes());
     }
 
-    fn told(short: &mut Short, bytes: &[u8], segment: usize) {
+    fn told(short: &mut PeekParser, bytes: &[u8], segment: usize) {
         let Incoming { src, sport, dst, ifindex } = flow();
         let (traffic_class, hop_limit) = (0, 64);
         short.on_told(&flow(), &Received { bytes, segment, src, sport, dst, ifindex, traffic_class, hop_limit });
     }
 
     /// A state that knows the flow, whose next message is number 100.
-    fn knowing() -> Short {
-        let mut short = Short::default();
+    fn knowing() -> PeekParser {
+        let mut short = PeekParser::default();
         for ip_id in 100 - RUN_MIN as u16..100 {
             assert!(!short.is_likely());
             told(&mut short, &packet(SEND_ONLY, 24, ip_id), 24);

@@ -20,22 +20,22 @@ impl Cm {
         match step(entry.state, Input::Destroy).1 {
             Action::ForgetRejTimeout => {
                 if let Ok(rej) = message::rej(entry, RejectReason::TIMEOUT, &guid.to_be_bytes(), &[]) {
-                    self.book.say(entry, rej);
+                    self.tables.say(entry, rej);
                 }
             }
             Action::ForgetRej => {
                 if let Ok(rej) = message::rej(entry, RejectReason::CONSUMER_DEFINED, &[], &[]) {
-                    self.book.say(entry, rej);
+                    self.tables.say(entry, rej);
                 }
             }
             Action::ForgetDrep => {
                 if let Ok(drep) = message::drep(entry, &[]) {
-                    self.book.say(entry, drep);
+                    self.tables.say(entry, drep);
                 }
             }
             Action::ForgetSidr => {
                 let rep = SidrRep { status: SidrStatus::REJECT, ..sidr_rep(entry) };
-                self.book.say(entry, rep);
+                self.tables.say(entry, rep);
             }
             Action::Orphan => return self.orphan(now, conn),
             _ => {}
@@ -50,31 +50,31 @@ impl Cm {
         if conn.state == State::Established {
             let Ok(dreq) = message::dreq(conn, &[]) else { return };
             conn.tid = tid;
-            self.book.enter(now, conn, State::DreqSent);
-            self.book.ask(now, conn, dreq, 0);
+            self.tables.enter(now, conn, State::DreqSent);
+            self.tables.ask(now, conn, dreq, 0);
         }
-        if self.book.orphans >= ORPHANS_MAX {
+        if self.tables.orphans >= ORPHANS_MAX {
             self.remove(now, id);
             return;
         }
-        self.book.orphans += 1;
+        self.tables.orphans += 1;
         conn.orphan = true;
         if let Some(retry) = &mut conn.retry {
             retry.limit(ORPHAN_RETRIES_MAX);
         }
         // Its owner's queue pair is gone, so the peer may connect anew.
-        self.book.forget_remote_qp(conn);
+        self.tables.forget_remote_qp(conn);
     }
 
     /// Removes an orphan once its disconnect is finished.
-    pub(super) fn reap(&mut self, now: Instant, id: ConnId) {
+    pub(super) fn remove_closed(&mut self, now: Instant, id: ConnId) {
         let Some(conn) = self.conns.get(&id).filter(|conn| conn.orphan && conn.state != State::DreqSent) else {
             return;
         };
         if conn.state == State::DreqRcvd
             && let Ok(drep) = message::drep(conn, &[])
         {
-            self.book.say(conn, drep);
+            self.tables.say(conn, drep);
         }
         self.remove(now, id);
     }

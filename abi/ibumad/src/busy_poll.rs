@@ -13,36 +13,36 @@ const LOOK: Duration = Duration::from_micros(30);
 const DENSE: Duration = Duration::from_micros(150);
 
 /// Time after which a polling thread yields its processor: the daemon may be waiting for it.
-const POLITE_AFTER: Duration = Duration::from_micros(1);
+const YIELD_AFTER: Duration = Duration::from_micros(1);
 
 /// A gap this long between two clock readings means that another thread had the processor.
-const TAKEN: Duration = Duration::from_micros(100);
+const PREEMPTED: Duration = Duration::from_micros(100);
 
 /// Time without polling after that.
-const MODEST: Duration = Duration::from_millis(20);
+const BACKOFF: Duration = Duration::from_millis(20);
 
 /// Polls between two clock readings.
 const LOOKS: u32 = 16;
 
-/// Origin of the times in [`Patience::modest_until`].
+/// Origin of the times in [`BusyPoll::backoff_until`].
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Polling state of one port.
 #[derive(Debug, Default)]
-pub(crate) struct Patience {
+pub(crate) struct BusyPoll {
     dense: AtomicBool,
     /// End of the time without polling, in nanoseconds.
-    modest_until: AtomicU64,
+    backoff_until: AtomicU64,
 }
 
 fn nanoseconds(at: Instant) -> u64 {
     u64::try_from(at.saturating_duration_since(*START).as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Patience {
+impl BusyPoll {
     /// Whether answers arrive so densely that a thread should poll for them.
     pub(crate) fn is_dense(&self) -> bool {
-        self.dense.load(Ordering::Relaxed) && nanoseconds(Instant::now()) >= self.modest_until.load(Ordering::Relaxed)
+        self.dense.load(Ordering::Relaxed) && nanoseconds(Instant::now()) >= self.backoff_until.load(Ordering::Relaxed)
     }
 
     /// Polls until `came` returns true, for a limited time and no longer than until `deadline`.
@@ -57,14 +57,14 @@ impl Patience {
                 std::hint::spin_loop();
             }
             let passed = begin.elapsed();
-            if passed.saturating_sub(before) >= TAKEN {
-                self.modest_until.store(nanoseconds(begin + passed + MODEST), Ordering::Relaxed);
+            if passed.saturating_sub(before) >= PREEMPTED {
+                self.backoff_until.store(nanoseconds(begin + passed + BACKOFF), Ordering::Relaxed);
             }
             before = passed;
             if passed >= LOOK || deadline.is_some_and(|deadline| begin + passed >= deadline) {
                 return self.dense.store(false, Ordering::Relaxed);
             }
-            if passed >= POLITE_AFTER {
+            if passed >= YIELD_AFTER {
                 std::thread::yield_now();
             }
         }

@@ -20,7 +20,7 @@ pub(super) type RemoteQp = (Gid, u64, u32);
 
 /// Timers, lookup tables and queues of all connections; see the module.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub(super) struct ConnTables {
     pub timers: BTreeSet<(Instant, ConnId)>,
     /// By the peer's CA and communication id, which identify a repeated REQ.
     pub remote_ids: BTreeMap<(u64, u32), ConnId>,
@@ -40,19 +40,19 @@ pub(super) struct Book {
     pub stats: CmStats,
 }
 
-impl Book {
+impl ConnTables {
     /// Enters a state (or the same one again): stops timers, and removes table rows that no longer apply.
     pub fn enter(&mut self, now: Instant, conn: &mut Conn, next: State) {
         self.pending += usize::from(next.is_pending());
         self.pending -= usize::from(conn.state.is_pending());
         conn.state = next;
-        self.forget(|book| &mut book.peers, (conn.service_id, conn.to.dgid), conn.id);
+        self.forget(|tables| &mut tables.peers, (conn.service_id, conn.to.dgid), conn.id);
         if matches!(next, State::Idle | State::Timewait | State::DreqRcvd) {
             self.forget_remote_qp(conn);
         }
         if next == State::Idle {
-            self.forget(|book| &mut book.remote_ids, (conn.remote_ca_guid, conn.remote_comm_id), conn.id);
-            self.forget(|book| &mut book.remote_sidrs, (conn.to.dgid, conn.remote_comm_id), conn.id);
+            self.forget(|tables| &mut tables.remote_ids, (conn.remote_ca_guid, conn.remote_comm_id), conn.id);
+            self.forget(|tables| &mut tables.remote_sidrs, (conn.to.dgid, conn.remote_comm_id), conn.id);
         }
         if matches!(next, State::MraReqRcvd | State::MraRepRcvd) {
             // The request stays pending; the peer only needs more time.
@@ -75,11 +75,11 @@ impl Book {
 
     /// Forgets the peer's queue pair, which may then connect anew.
     pub fn forget_remote_qp(&mut self, conn: &Conn) {
-        self.forget(|book| &mut book.remote_qps, conn.remote_qp(), conn.id);
+        self.forget(|tables| &mut tables.remote_qps, conn.remote_qp(), conn.id);
     }
 
     /// Removes a row from a table if it is this connection's.
-    fn forget<K: Ord>(&mut self, table: impl Fn(&mut Book) -> &mut BTreeMap<K, ConnId>, key: K, conn: ConnId) {
+    fn forget<K: Ord>(&mut self, table: impl Fn(&mut ConnTables) -> &mut BTreeMap<K, ConnId>, key: K, conn: ConnId) {
         let table = table(self);
         if table.get(&key) == Some(&conn) {
             table.remove(&key);

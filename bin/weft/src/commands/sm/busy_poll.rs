@@ -17,16 +17,16 @@ const OTHERS_EVERY: Duration = Duration::from_millis(1);
 
 /// Polling state of one port.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct BusyPoll {
     /// Fruitless phases left until datagrams count as rare.
     left: u32,
     others: Instant,
 }
 
-impl Patience {
+impl BusyPoll {
     /// The initial state: datagrams are rare.
-    pub fn new(now: Instant) -> Patience {
-        Patience { left: 0, others: now }
+    pub fn new(now: Instant) -> BusyPoll {
+        BusyPoll { left: 0, others: now }
     }
 
     /// Whether datagrams come fast enough to busy-poll.

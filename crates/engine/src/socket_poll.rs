@@ -11,7 +11,7 @@ const LATELY: Duration = Duration::from_micros(200);
 
 /// The polling decision.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Looks {
+pub struct SocketPollInterval {
     /// When the sockets were last read.
     at: Instant,
     /// When frames last arrived.
@@ -20,7 +20,7 @@ pub struct Looks {
     packets_at: Instant,
 }
 
-impl Looks {
+impl SocketPollInterval {
     /// Records the arrival of frames.
     #[inline]
     pub fn on_frames(&mut self, now: Instant) {
@@ -29,7 +29,7 @@ impl Looks {
 
     /// Records that the sockets were read, and whether packets came.
     #[inline]
-    pub fn on_look(&mut self, now: Instant, packets: bool) {
+    pub fn on_socket_poll(&mut self, now: Instant, packets: bool) {
         self.at = now;
         if packets {
             self.packets_at = now;
@@ -51,20 +51,20 @@ mod tests {
     #[test]
     fn frames_alone_make_looks_rare() {
         let at = |us: u64| Instant(1_000_000_000 + us * 1000);
-        let mut looks = Looks::default();
-        assert!(looks.is_due(at(0)), "nothing comes");
-        looks.on_look(at(0), false);
-        assert!(looks.is_due(at(1)));
-        looks.on_frames(at(1));
-        assert!(!looks.is_due(at(2)));
-        assert!(looks.is_due(at(10)));
-        looks.on_look(at(10), true);
-        looks.on_frames(at(11));
-        assert!(looks.is_due(at(12)), "both come");
-        looks.on_look(at(205), false);
-        looks.on_frames(at(211));
-        assert!(!looks.is_due(at(212)), "packets came long ago");
-        looks.on_look(at(300), false);
-        assert!(looks.is_due(at(412)), "frames too");
+        let mut socket_poll = SocketPollInterval::default();
+        assert!(socket_poll.is_due(at(0)), "nothing comes");
+        socket_poll.on_socket_poll(at(0), false);
+        assert!(socket_poll.is_due(at(1)));
+        socket_poll.on_frames(at(1));
+        assert!(!socket_poll.is_due(at(2)));
+        assert!(socket_poll.is_due(at(10)));
+        socket_poll.on_socket_poll(at(10), true);
+        socket_poll.on_frames(at(11));
+        assert!(socket_poll.is_due(at(12)), "both come");
+        socket_poll.on_socket_poll(at(205), false);
+        socket_poll.on_frames(at(211));
+        assert!(!socket_poll.is_due(at(212)), "packets came long ago");
+        socket_poll.on_socket_poll(at(300), false);
+        assert!(socket_poll.is_due(at(412)), "frames too");
     }
 }

@@ -1,15 +1,15 @@
 //! A socket for one flow's incoming messages. While the program polls for the messages of one peer, they arrive through
-//! a socket that takes nothing else ([`weft_sys::udp::inlet`]): they arrive sooner, and there is less to read. A flow
-//! earns the inlet while nearly all arrivals are its own. Before any thread sleeps, and when the flow goes quiet, the
-//! socket rests; the messages in it by then are read.
+//! a socket that takes nothing else ([`weft_sys::udp::flow_socket`]): they arrive sooner, and there is less to read. A
+//! flow earns the flow socket while nearly all arrivals are its own. Before any thread sleeps, and when the flow goes
+//! quiet, the socket rests; the messages in it by then are read.
 //!
 //! The kernel chooses a message's socket first, and delivers the message a moment later. So each change keeps the
-//! sockets' order: a newly aimed socket is read after the shared sockets, and shared sockets are read after a resting
-//! one ([`crate::receive`]).
+//! sockets' order: a newly attached socket is read after the shared sockets, and shared sockets are read after a
+//! resting one ([`crate::receive`]).
 //!
 //! One source port carries packets for one process of this host, if the sender is Weft or uses a port per queue pair.
-//! With other senders, packets for other processes come through the inlet and are lost. The first of these ends the
-//! inlet for good.
+//! With other senders, packets for other processes come through the flow socket and are lost. The first of these ends
+//! the flow socket for good.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -25,19 +25,19 @@ const OTHER_COSTS: u32 = 16;
 /// Factor on that number after the kernel refused the socket, until the kernel grants one again.
 const EARN_AGAIN_FACTOR: u32 = 64;
 
-/// The inlet's socket, its flow, and the candidate for it.
+/// The flow socket's socket, its flow, and the candidate for it.
 #[derive(Debug)]
-pub struct Inlet {
+pub struct FlowSocket {
     /// The port to which packets come.
     port: u16,
     socket: Option<RxSocket>,
     /// The flow whose packets the socket takes.
-    aimed: Option<Incoming>,
-    /// The socket has not been read since it was aimed.
+    attached: Option<Incoming>,
+    /// The socket has not been read since it was attached.
     fresh: bool,
     /// The flow whose packets it took before it was told to rest. A packet in transit at that time may still arrive in
     /// it.
-    rested: Option<Incoming>,
+    detached: Option<Incoming>,
     /// The address that the socket is bound to.
     here: Option<IpAddr>,
     /// The flow that may earn it, and its count so far.
@@ -51,14 +51,14 @@ pub struct Inlet {
     describes: bool,
 }
 
-impl Default for Inlet {
-    fn default() -> Inlet {
-        Inlet {
+impl Default for FlowSocket {
+    fn default() -> FlowSocket {
+        FlowSocket {
             port: 0,
             socket: None,
-            aimed: None,
+            attached: None,
             fresh: false,
-            rested: None,
+            detached: None,
             here: None,
             candidate: None,
             messages: 0,
@@ -69,26 +69,26 @@ impl Default for Inlet {
     }
 }
 
-impl Inlet {
-    /// Makes an inlet, without a flow yet, for packets to this port.
-    pub fn new(port: u16) -> Inlet {
-        Inlet { port, ..Inlet::default() }
+impl FlowSocket {
+    /// Makes a flow socket, without a flow yet, for packets to this port.
+    pub fn new(port: u16) -> FlowSocket {
+        FlowSocket { port, ..FlowSocket::default() }
     }
 
-    /// Whether it is aimed at a flow.
+    /// Whether it is attached at a flow.
     #[inline]
-    pub fn is_aimed(&self) -> bool {
-        self.aimed.is_some()
+    pub fn is_attached(&self) -> bool {
+        self.attached.is_some()
     }
 
-    /// Returns its socket and flow, if it is aimed.
+    /// Returns its socket and flow, if it is attached.
     #[inline]
-    pub fn aimed(&mut self) -> Option<(&mut RxSocket, Incoming)> {
-        let flow = self.aimed?;
+    pub fn attached(&mut self) -> Option<(&mut RxSocket, Incoming)> {
+        let flow = self.attached?;
         Some((self.socket.as_mut()?, flow))
     }
 
-    /// Returns the newly aimed socket until a message waits in it: the shared sockets must be read before it.
+    /// Returns the newly attached socket until a message waits in it: the shared sockets must be read before it.
     #[inline]
     pub fn fresh(&mut self) -> Option<BorrowedFd<'_>> {
         if !self.fresh {
@@ -105,21 +105,21 @@ impl Inlet {
     /// Whether it may hold packets that were sent before those in the shared sockets.
     #[inline]
     pub fn precedes_shared(&self) -> bool {
-        self.aimed.is_some() || self.rested.is_some()
+        self.attached.is_some() || self.detached.is_some()
     }
 
     /// Returns the socket and the flow whose packets it may hold.
     pub fn holds(&mut self) -> Option<(&mut RxSocket, Incoming)> {
-        let flow = self.aimed.or(self.rested)?;
+        let flow = self.attached.or(self.detached)?;
         Some((self.socket.as_mut()?, flow))
     }
 
     /// Records that this socket has been read before later messages in a shared socket.
-    pub fn end_rested(&mut self) {
-        self.rested = None;
+    pub fn end_detached(&mut self) {
+        self.detached = None;
     }
 
-    /// Counts a message in a shared socket. Returns whether its flow has earned the inlet.
+    /// Counts a message in a shared socket. Returns whether its flow has earned the flow socket.
     #[inline]
     pub fn on_shared(&mut self, flow: &Incoming) -> bool {
         if self.candidate.as_ref() == Some(flow) {
@@ -130,13 +130,13 @@ impl Inlet {
                 (self.candidate, self.messages) = (Some(*flow), 1);
             }
         }
-        self.messages >= self.earns_at && self.aimed.is_none() && !self.given_up
+        self.messages >= self.earns_at && self.attached.is_none() && !self.given_up
     }
 
     /// Aims at the flow that earned it, and returns whether that worked; earlier messages still wait in the shared
     /// socket.
     #[cold]
-    pub fn aim(&mut self) -> bool {
+    pub fn attach(&mut self) -> bool {
         let Some(flow) = self.candidate.take() else { return false };
         self.messages = 0;
         let scoped = matches!(flow.src, IpAddr::V6(ip) if ip.is_unicast_link_local());
@@ -146,9 +146,9 @@ impl Inlet {
         if self.here != Some(flow.dst) {
             self.close();
         }
-        let aimed = match &self.socket {
-            Some(socket) => udp::aim(&socket.fd, &flow),
-            None => udp::inlet(self.port, &flow).map(|fd| {
+        let attached = match &self.socket {
+            Some(socket) => udp::attach(&socket.fd, &flow),
+            None => udp::flow_socket(self.port, &flow).map(|fd| {
                 let mut socket = RxSocket::of_flow(fd);
                 if self.describes {
                     describe(&mut socket);
@@ -156,15 +156,15 @@ impl Inlet {
                 (self.socket, self.here) = (Some(socket), Some(flow.dst));
             }),
         };
-        match aimed {
-            Ok(()) => (self.aimed, self.earns_at, self.fresh) = (Some(flow), MESSAGES_TO_EARN, true),
+        match attached {
+            Ok(()) => (self.attached, self.earns_at, self.fresh) = (Some(flow), MESSAGES_TO_EARN, true),
             Err(_) => {
                 // The socket may still be connected to an earlier peer: only closing it surely frees that flow.
                 self.close();
                 self.earns_at = self.earns_at.saturating_mul(EARN_AGAIN_FACTOR);
             }
         }
-        self.aimed.is_some()
+        self.attached.is_some()
     }
 
     /// Stops taking packets. `read` gets the socket with the messages so far, and their flow.
@@ -172,13 +172,13 @@ impl Inlet {
     /// If its address or route has gone, the socket stays connected, and would take the flow's packets again as soon as
     /// the address is back. So it is closed, and the flow uses the shared sockets.
     #[cold]
-    pub fn rest(&mut self, read: impl FnOnce(&mut RxSocket, &Incoming) -> usize) -> usize {
-        let (Some(flow), Some(socket)) = (self.aimed.take(), &mut self.socket) else { return 0 };
-        let rests = udp::rest(&socket.fd, self.port, flow.dst).is_ok();
+    pub fn detach(&mut self, read: impl FnOnce(&mut RxSocket, &Incoming) -> usize) -> usize {
+        let (Some(flow), Some(socket)) = (self.attached.take(), &mut self.socket) else { return 0 };
+        let rests = udp::detach(&socket.fd, self.port, flow.dst).is_ok();
         let came = read(socket, &flow);
         self.fresh = false;
         if rests {
-            self.rested = Some(flow);
+            self.detached = Some(flow);
         } else {
             self.close();
         }
@@ -186,27 +186,27 @@ impl Inlet {
     }
 
     fn close(&mut self) {
-        (self.socket, self.here, self.rested) = (None, None, None);
+        (self.socket, self.here, self.detached) = (None, None, None);
     }
 
-    /// Makes the kernel refuse the next [`Inlet::rest`], as it does when the address is gone.
+    /// Makes the kernel refuse the next [`FlowSocket::rest`], as it does when the address is gone.
     #[cfg(test)]
     pub fn lose_address(&mut self) {
-        if let Some(flow) = &mut self.aimed {
+        if let Some(flow) = &mut self.attached {
             flow.dst = std::net::Ipv4Addr::BROADCAST.into();
         }
     }
 
-    /// Sets the state after another [`Inlet::rest`].
+    /// Sets the state after another [`FlowSocket::rest`].
     #[cfg(test)]
-    pub fn rest_again(&mut self, flow: Incoming) {
-        self.rested = Some(flow);
+    pub fn detach_again(&mut self, flow: Incoming) {
+        self.detached = Some(flow);
     }
 
-    /// Gives the inlet up for good: it took packets for another process.
+    /// Gives the flow socket up for good: it took packets for another process.
     #[cold]
     pub fn give_up(&mut self) {
-        *self = Inlet { given_up: true, ..Inlet::default() };
+        *self = FlowSocket { given_up: true, ..FlowSocket::default() };
     }
 
     /// Enables traffic class and hop limit with messages from now on.
@@ -219,7 +219,7 @@ impl Inlet {
 }
 
 fn describe(socket: &mut RxSocket) {
-    let _ = udp::describe_inlet(&socket.fd);
+    let _ = udp::describe_flow_socket(&socket.fd);
     socket.tell_all();
 }
 
@@ -233,13 +233,13 @@ mod tests {
 
     #[test]
     fn who_sends_nearly_all_earns_it() {
-        let mut inlet = Inlet::default();
-        let earned = |inlet: &mut Inlet, sport, n: u32| (0..n).any(|_| inlet.on_shared(&flow(sport)));
-        assert!(!earned(&mut inlet, 1, MESSAGES_TO_EARN - 1));
-        assert!(!earned(&mut inlet, 2, 1));
-        assert!(!earned(&mut inlet, 1, OTHER_COSTS));
-        assert!(earned(&mut inlet, 1, 1));
-        let mut inlet = Inlet::default();
-        assert!(!(0..1000).any(|i| earned(&mut inlet, i % 9, OTHER_COSTS)), "many do");
+        let mut flow_socket = FlowSocket::default();
+        let earned = |flow_socket: &mut FlowSocket, sport, n: u32| (0..n).any(|_| flow_socket.on_shared(&flow(sport)));
+        assert!(!earned(&mut flow_socket, 1, MESSAGES_TO_EARN - 1));
+        assert!(!earned(&mut flow_socket, 2, 1));
+        assert!(!earned(&mut flow_socket, 1, OTHER_COSTS));
+        assert!(earned(&mut flow_socket, 1, 1));
+        let mut flow_socket = FlowSocket::default();
+        assert!(!(0..1000).any(|i| earned(&mut flow_socket, i % 9, OTHER_COSTS)), "many do");
     }
 }

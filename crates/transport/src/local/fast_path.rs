@@ -15,7 +15,7 @@ impl Requester {
     /// Sends the request that was just posted, if the fast path applies. Returns whether it did; if not, nothing has
     /// changed, except that the lane may be marked full.
     #[inline]
-    pub fn send_at_once<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, env: &mut E) -> bool {
+    pub fn send_fast<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, env: &mut E) -> bool {
         let at = self.cur;
         let first_in_line = at + 1 == sq.tail() && at == self.started && self.nxt == self.max && !self.stopped;
         let held_back = self.rnr_until.is_some() || way.full_until.is_some();

@@ -18,12 +18,12 @@ const LOOK_PART: u64 = 128;
 
 /// The budget of a process.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Thrift {
+pub struct SharingBudget {
     spent_bytes: u64,
     spent_at: Option<Instant>,
 }
 
-impl Thrift {
+impl SharingBudget {
     /// Returns the most bytes that the next region may share.
     pub fn allowance_bytes(&mut self, now: Instant) -> u64 {
         self.refill(now);
@@ -54,21 +54,21 @@ mod tests {
 
     #[test]
     fn a_large_region_leaves_half_and_time_fills_it_up() {
-        let mut thrift = Thrift::default();
-        assert_eq!(thrift.allowance_bytes(START), BUDGET_BYTES / 2);
-        thrift.spend(BUDGET_BYTES / 2 - LOOK_BYTES, 0, START);
-        assert_eq!(thrift.allowance_bytes(START), BUDGET_BYTES / 4);
-        assert_eq!(thrift.allowance_bytes(START + Duration::from_millis(500)), BUDGET_BYTES / 4 + (8 << 20));
+        let mut budget = SharingBudget::default();
+        assert_eq!(budget.allowance_bytes(START), BUDGET_BYTES / 2);
+        budget.spend(BUDGET_BYTES / 2 - LOOK_BYTES, 0, START);
+        assert_eq!(budget.allowance_bytes(START), BUDGET_BYTES / 4);
+        assert_eq!(budget.allowance_bytes(START + Duration::from_millis(500)), BUDGET_BYTES / 4 + (8 << 20));
         // Never more than the initial budget.
-        assert_eq!(thrift.allowance_bytes(START + Duration::from_secs(3600)), BUDGET_BYTES / 2);
+        assert_eq!(budget.allowance_bytes(START + Duration::from_secs(3600)), BUDGET_BYTES / 2);
     }
 
     #[test]
     fn the_budget_never_overflows_and_looks_cost_more_in_large_processes() {
-        let mut thrift = Thrift::default();
-        thrift.spend(0, LOOK_PART << 20, START);
-        assert_eq!(thrift.allowance_bytes(START), (BUDGET_BYTES - LOOK_BYTES - (1 << 20)) / 2);
-        thrift.spend(u64::MAX, u64::MAX, START);
-        assert_eq!(thrift.allowance_bytes(START), 0);
+        let mut budget = SharingBudget::default();
+        budget.spend(0, LOOK_PART << 20, START);
+        assert_eq!(budget.allowance_bytes(START), (BUDGET_BYTES - LOOK_BYTES - (1 << 20)) / 2);
+        budget.spend(u64::MAX, u64::MAX, START);
+        assert_eq!(budget.allowance_bytes(START), 0);
     }
 }

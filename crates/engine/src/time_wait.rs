@@ -26,14 +26,14 @@ static STAYED_NS: AtomicU64 = AtomicU64::new(0);
 
 impl Engine {
     /// Lets a queue pair that the program is destroying answer its peer's retransmissions.
-    pub fn linger(&self, qp: QpId) {
+    pub fn time_wait(&self, qp: QpId) {
         let start = self.now();
         let spent = Duration::from_nanos(STAYED_NS.load(Ordering::Relaxed));
         let longest = STAY_MAX.min(STAY_TOTAL_MAX.saturating_sub(spent));
         let (mut packets, mut changed): (u64, Instant) = (0, start);
         let mut acknowledged = start;
         loop {
-            let Ok(Some(stats)) = self.quietly(|hca, _| Ok(hca.answering(qp))) else { return };
+            let Ok(Some(stats)) = self.query(|hca, _| Ok(hca.answering(qp))) else { return };
             if !stats.met_loss() {
                 return;
             }

@@ -5,7 +5,7 @@
 //! No state records which thread stands in. Each thread sleeps on a set of its own, and the kernel wakes the first set
 //! that has a sleeper at that moment, the background thread's last ([`crate::sources`]); a cancelled or finished thread
 //! simply has none. While many packets arrive, the kernel wakes waiting threads for some, and would wake the background
-//! thread for those that arrive while they work; then it is parked ([`crate::handover`]).
+//! thread for those that arrive while they work; then it is parked ([`crate::driver`]).
 
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -98,7 +98,7 @@ impl Engine {
             let stopped = {
                 let shield = Shield::new();
                 PLACE.with(|place| match place.try_borrow_mut() {
-                    Ok(mut place) => self.stand_in(&mut place, &shield, &held, awaited, has_come),
+                    Ok(mut place) => self.wait_as_driver(&mut place, &shield, &held, awaited, has_come),
                     Err(_) => Stopped::Unable,
                 })
             };
@@ -112,7 +112,7 @@ impl Engine {
         }
     }
 
-    fn stand_in(
+    fn wait_as_driver(
         &'static self,
         place: &mut Option<Place>,
         shield: &Shield,
@@ -124,10 +124,10 @@ impl Engine {
         let Place { at: Some(at), sleeps, .. } = place else { return Stopped::Unable };
         let mut woken: Tokens = 0;
         loop {
-            let next = self.stand_in_turn(woken);
+            let next = self.driver_turn(woken);
             if has_come() {
                 if matches!(next, Next::Turn) {
-                    self.handover.wake();
+                    self.driver.wake();
                 }
                 return Stopped::Come;
             }
@@ -156,19 +156,19 @@ impl Engine {
 
     /// Serves if the thread was woken for that. Then announces that no thread serves: it goes to sleep or returns to
     /// the program.
-    fn stand_in_turn(&self, woken: Tokens) -> Next {
+    fn driver_turn(&self, woken: Tokens) -> Next {
         if woken & 1 << token::NEIGHBOURS != 0 {
             self.look_after_neighbours();
         }
-        let mut guard = self.handover.lock(&self.pump);
+        let mut guard = self.driver.lock(&self.pump);
         let Some(pump) = guard.as_mut() else { return Next::Sleep(None) };
         // A thread that checks each millisecond finds remaining work; a sleeping one does not.
-        let parked = self.handover.is_parked();
+        let parked = self.driver.is_parked();
         if woken & 1 << token::DOORBELL != 0 {
             pump.take_doorbell();
         }
         if woken & SERVE != 0 {
-            self.handover.on_stand_in();
+            self.driver.on_event_waiter();
             // If not parked, this thread slept beside the background thread, and must react to the cable's bell itself.
             if parked || woken & self.cable_tokens() != 0 {
                 self.forget_source(pump.wake_up());
@@ -187,7 +187,7 @@ impl Engine {
         let limit = pump.poll_timeout();
         if !parked {
             // The thread meets the deadline itself, unless it is cancelled.
-            self.handover.put_off(pump.next_deadline().map(|at| at + GRACE));
+            self.driver.put_off(pump.next_deadline().map(|at| at + GRACE));
         }
         self.leave(guard);
         match rests {
@@ -204,12 +204,12 @@ impl Engine {
         let mut turns = 1;
         let mut came = pump.turn(now, true);
         if came > 0 {
-            pump.instruments.on_stand_in(now);
+            pump.instruments.on_event_waiter(now);
         }
         // Packets left in a socket wake no thread again.
         while came > 0 && !parked && pump.hca.has_events() {
             if turns == TURNS_MAX {
-                self.handover.wake();
+                self.driver.wake();
                 break;
             }
             came = pump.turn(now, true);
@@ -277,7 +277,7 @@ impl Drop for Place {
         drop(at);
         if self.sleeps {
             // The thread was cancelled, perhaps after a wake-up that it did not serve.
-            self.engine.handover.wake();
+            self.engine.driver.wake();
         }
     }
 }

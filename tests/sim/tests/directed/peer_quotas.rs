@@ -1,4 +1,4 @@
-//! More queue pairs that send to one peer than there are places: all are served, whatever becomes of some of them.
+//! More queue pairs that send to one peer than it has places: all are served, whatever happens to some of them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use weft_verbs::{Access, Duration, QpAttr, QpAttrMask, QpState, SendOp, Sge, WcS
 
 use super::{memory, open, setup_parts, target};
 
-/// More than twice the places, and their runs.
+/// More than twice `PLACES` of `peer_quota`, so that most queue pairs wait for a place.
 const MANY: usize = 150;
 const MESSAGES: usize = 3;
 const MESSAGE_BYTES: u32 = 50_000;
@@ -28,7 +28,7 @@ fn bed(count: usize) -> Bed {
 }
 
 impl Bed {
-    /// Each of them writes or reads some messages; a message's number is its queue pair's.
+    /// Lets each of these write or read some messages; a message's work request ID is its queue pair's index.
     fn post(&mut self, which: std::ops::Range<usize>) {
         for nth in which {
             let at = target(&self.to);
@@ -39,7 +39,7 @@ impl Bed {
         }
     }
 
-    /// Who completed something so far, and how much did in all.
+    /// Returns the queue pairs with completions so far, and the number of completions.
     fn served(&mut self) -> (BTreeSet<u64>, usize) {
         let wcs = self.ends[0][0].poll(&mut self.world);
         assert!(wcs.iter().all(|wc| wc.status == WcStatus::Success), "{wcs:?}");
@@ -85,7 +85,7 @@ fn places_of_those_that_end_are_given_away() {
     for ends_how in 0..3 {
         let mut bed = bed(MANY);
         bed.post(0..MANY);
-        // Some have their places, the others wait.
+        // Some have places, the others wait.
         bed.world.run_for(Duration::from_micros(20));
         for [a, _] in &bed.ends[..100] {
             let hca = &mut bed.world.hosts[0].hca;

@@ -28,11 +28,11 @@ const QUESTIONS_MAX: u64 = 400_000;
 const UNASKED_MAX: u32 = 40;
 
 thread_local! {
-    static LIAR: RefCell<Option<Liar>> = const { RefCell::new(None) };
+    static LIAR: RefCell<Option<FuzzUmad>> = const { RefCell::new(None) };
 }
 
 /// State of the false fabric.
-struct Liar {
+struct FuzzUmad {
     random: Random,
     /// Seed of the fabric's attributes, which makes them the same in every answer.
     fabric: u64,
@@ -46,18 +46,18 @@ struct Liar {
 pub fn tell(seed: u64) {
     let mut random = Random::new(seed);
     let fabric = random.next();
-    let liar = Liar { random, fabric, waiting: VecDeque::new(), questions: 0, unasked: 0, agents: 0 };
-    LIAR.with_borrow_mut(|slot| *slot = Some(liar));
+    let fuzz_umad = FuzzUmad { random, fabric, waiting: VecDeque::new(), questions: 0, unasked: 0, agents: 0 };
+    LIAR.with_borrow_mut(|slot| *slot = Some(fuzz_umad));
 }
 
 /// Ends it. Returns whether the tool would have looped forever.
 pub fn silence() -> bool {
-    LIAR.with_borrow_mut(Option::take).is_some_and(|liar| liar.questions > QUESTIONS_MAX)
+    LIAR.with_borrow_mut(Option::take).is_some_and(|fuzz_umad| fuzz_umad.questions > QUESTIONS_MAX)
 }
 
 /// The library, while the false fabric is in use.
 pub fn library() -> Option<Library> {
-    LIAR.with_borrow(|liar| liar.is_some()).then_some(Library { calls: &CALLS })
+    LIAR.with_borrow(|fuzz_umad| fuzz_umad.is_some()).then_some(Library { calls: &CALLS })
 }
 
 static CALLS: Calls = Calls {
@@ -81,8 +81,8 @@ static CALLS: Calls = Calls {
     umad_recv: recv,
 };
 
-fn with<T: Default>(act: impl FnOnce(&mut Liar) -> T) -> T {
-    LIAR.with_borrow_mut(|liar| liar.as_mut().map(act)).unwrap_or_default()
+fn with<T: Default>(act: impl FnOnce(&mut FuzzUmad) -> T) -> T {
+    LIAR.with_borrow_mut(|fuzz_umad| fuzz_umad.as_mut().map(act)).unwrap_or_default()
 }
 
 extern "C" fn init() -> c_int {
@@ -111,36 +111,36 @@ extern "C" fn free_device_list(list: *mut umad_device_node) {
 }
 
 extern "C" fn port_guids(_: *const c_char, guids: *mut u64, max: c_int) -> c_int {
-    let count = with(|liar| liar.random.below(max as u64 + 1)) as usize;
+    let count = with(|fuzz_umad| fuzz_umad.random.below(max as u64 + 1)) as usize;
     for at in 0..count {
         // SAFETY: the caller has room for `max` of them.
-        unsafe { guids.add(at).write(with(|liar| liar.random.next())) };
+        unsafe { guids.add(at).write(with(|fuzz_umad| fuzz_umad.random.next())) };
     }
     count as c_int
 }
 
 /// A port as a hostile kernel might describe it: unterminated names, numbers beyond every range.
-fn a_port(liar: &mut Liar) -> umad_port {
+fn a_port(fuzz_umad: &mut FuzzUmad) -> umad_port {
     let mut bytes = [0_u8; size_of::<umad_port>()];
-    liar.random.fill(&mut bytes);
+    fuzz_umad.random.fill(&mut bytes);
     // SAFETY: numbers and characters may have any value; the pointer is set before anything follows it.
     let mut port = unsafe { bytes.as_ptr().cast::<umad_port>().read_unaligned() };
     port.pkeys = std::ptr::null_mut();
-    if liar.random.one_in(2) {
+    if fuzz_umad.random.one_in(2) {
         (port.portnum, port.base_lid, port.sm_lid, port.sm_sl) = (1, 5, 1, 0);
     }
     port
 }
 
 extern "C" fn get_ca(_: *const c_char, ca: *mut umad_ca) -> c_int {
-    with(|liar| {
+    with(|fuzz_umad| {
         let mut bytes = [0_u8; size_of::<umad_ca>()];
-        liar.random.fill(&mut bytes);
+        fuzz_umad.random.fill(&mut bytes);
         // SAFETY: as in `a_port`; the pointers are all set here.
         let mut made = unsafe { bytes.as_ptr().cast::<umad_ca>().read_unaligned() };
-        let ports = liar.random.below(made.ports.len() as u64) as usize;
+        let ports = fuzz_umad.random.below(made.ports.len() as u64) as usize;
         for (at, port) in made.ports.iter_mut().enumerate() {
-            *port = if at < ports { Box::into_raw(Box::new(a_port(liar))) } else { std::ptr::null_mut() };
+            *port = if at < ports { Box::into_raw(Box::new(a_port(fuzz_umad))) } else { std::ptr::null_mut() };
         }
         // SAFETY: the caller passes a structure to fill.
         unsafe { ca.write(made) };
@@ -160,12 +160,12 @@ extern "C" fn release_ca(ca: *mut umad_ca) -> c_int {
 }
 
 extern "C" fn get_port(_: *const c_char, _: c_int, port: *mut umad_port) -> c_int {
-    with(|liar| {
-        if liar.random.one_in(20) {
+    with(|fuzz_umad| {
+        if fuzz_umad.random.one_in(20) {
             return -libc::ENODEV;
         }
         // SAFETY: the caller passes a structure to fill.
-        unsafe { port.write(a_port(liar)) };
+        unsafe { port.write(a_port(fuzz_umad)) };
         0
     })
 }
@@ -193,9 +193,9 @@ extern "C" fn issm_path(_: *const c_char, _: c_int, path: *mut c_char, _: c_int)
 }
 
 fn next_agent() -> c_int {
-    with(|liar| {
-        liar.agents += 1;
-        liar.agents
+    with(|fuzz_umad| {
+        fuzz_umad.agents += 1;
+        fuzz_umad.agents
     })
 }
 
@@ -210,26 +210,26 @@ extern "C" fn register_oui(_: c_int, _: c_int, _: u8, _: *mut u8, _: *mut c_long
 extern "C" fn send(_: c_int, _: c_int, packet: *mut c_void, len: c_int, timeout: c_int, _: c_int) -> c_int {
     // SAFETY: the caller guarantees that a head and `len` bytes are there.
     let packet = unsafe { std::slice::from_raw_parts(packet.cast::<u8>(), HEAD + len as usize) };
-    with(|liar| {
-        liar.questions += 1;
-        if liar.questions > QUESTIONS_MAX || liar.random.one_in(2000) {
+    with(|fuzz_umad| {
+        fuzz_umad.questions += 1;
+        if fuzz_umad.questions > QUESTIONS_MAX || fuzz_umad.random.one_in(2000) {
             return -libc::EIO;
         }
         if timeout != 0 {
-            answers::to(liar, packet);
+            answers::to(fuzz_umad, packet);
         }
         0
     })
 }
 
 extern "C" fn recv(_: c_int, packet: *mut c_void, len: *mut c_int, timeout: c_int) -> c_int {
-    with(|liar| {
-        if liar.waiting.is_empty() && timeout < 0 && liar.unasked < UNASKED_MAX {
-            liar.unasked += 1;
-            let question = answers::question(liar);
-            liar.waiting.push_back(question);
+    with(|fuzz_umad| {
+        if fuzz_umad.waiting.is_empty() && timeout < 0 && fuzz_umad.unasked < UNASKED_MAX {
+            fuzz_umad.unasked += 1;
+            let question = answers::question(fuzz_umad);
+            fuzz_umad.waiting.push_back(question);
         }
-        let Some(whole) = liar.waiting.front() else {
+        let Some(whole) = fuzz_umad.waiting.front() else {
             return if timeout < 0 { -libc::EIO } else { -libc::ETIMEDOUT };
         };
         // SAFETY: the caller passes a valid length, and a buffer with a head and that much room behind it.
@@ -242,7 +242,7 @@ extern "C" fn recv(_: c_int, packet: *mut c_void, len: *mut c_int, timeout: c_in
         }
         // SAFETY: there is room for a head and `room` bytes.
         unsafe { std::ptr::copy_nonoverlapping(whole.as_ptr(), packet.cast::<u8>(), whole.len()) };
-        liar.waiting.pop_front();
+        fuzz_umad.waiting.pop_front();
         1
     })
 }

@@ -1,8 +1,9 @@
-//! Decides which threads drive: the program's polling threads, its threads that wait for events ([`crate::stand_in`]),
-//! or the background thread. While the program polls, or wakes again and again from its waits, the background thread
-//! leaves the sockets alone (every packet would wake it although the program handles it anyway), and only checks every
-//! millisecond whether that continues. All state here is atomics, which a poller updates at the cost of plain stores.
-//! Reads happen without the pump's lock and may lag behind, which costs a wake-up or a millisecond, never a packet.
+//! Decides which threads drive: the program's polling threads, its threads that wait for events
+//! ([`crate::event_waiter`]), or the background thread. While the program polls, or wakes again and again from its
+//! waits, the background thread leaves the sockets alone (every packet would wake it although the program handles it
+//! anyway), and only checks every millisecond whether that continues. All state here is atomics, which a poller updates
+//! at the cost of plain stores. Reads happen without the pump's lock and may lag behind, which costs a wake-up or a
+//! millisecond, never a packet.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -66,7 +67,7 @@ pub struct Tally {
 
 /// The hand-over between drivers.
 #[derive(Debug)]
-pub struct Handover {
+pub struct DriverState {
     /// Polls of completion queues, and posts.
     calls: AtomicU32,
     /// Of these, polls.
@@ -88,13 +89,13 @@ pub struct Handover {
     alarm_at: AtomicU64,
 }
 
-impl Handover {
+impl DriverState {
     /// Makes a hand-over without a driver.
-    pub fn new() -> std::io::Result<Handover> {
+    pub fn new() -> std::io::Result<DriverState> {
         let (wake, alarm) = (EventFd::new()?, TimerFd::new()?);
         weft_sys::fork::track(&wake);
         weft_sys::fork::track(&alarm);
-        Ok(Handover {
+        Ok(DriverState {
             calls: AtomicU32::new(0),
             polls: AtomicU32::new(0),
             turns: AtomicU32::new(0),
@@ -154,7 +155,7 @@ impl Handover {
     }
 
     /// Counts a waiting thread that woke and serves; likewise.
-    pub fn on_stand_in(&self) {
+    pub fn on_event_waiter(&self) {
         count(&self.stand_ins);
     }
 
@@ -304,41 +305,41 @@ mod tests {
 
     #[test]
     fn many_polls_that_turned_the_pump_are_polling() {
-        let handover = Handover::new().unwrap();
+        let driver = DriverState::new().unwrap();
         let mut seen = Seen::default();
         let mut now = Instant(1);
-        assert_eq!(handover.look(&mut seen, now), Driver::Background);
+        assert_eq!(driver.look(&mut seen, now), Driver::Background);
         for _ in 0..DRIVING_CALLS {
-            handover.on_post();
+            driver.on_post();
         }
-        assert_eq!(handover.look(&mut seen, now), Driver::Background, "nobody polls");
-        handover.on_poll(false);
-        assert_eq!(handover.look(&mut seen, now), Driver::Pollers);
-        assert_eq!(handover.look(&mut seen, now), Driver::Background);
-        handover.set_driver(Driver::Pollers);
+        assert_eq!(driver.look(&mut seen, now), Driver::Background, "nobody polls");
+        driver.on_poll(false);
+        assert_eq!(driver.look(&mut seen, now), Driver::Pollers);
+        assert_eq!(driver.look(&mut seen, now), Driver::Background);
+        driver.set_driver(Driver::Pollers);
         for _ in 0..DRIVING_CALLS {
-            handover.on_poll(false);
+            driver.on_poll(false);
         }
-        assert_eq!(handover.look(&mut seen, now), Driver::Background, "left alone, and nobody receives");
-        handover.set_driver(Driver::Background);
+        assert_eq!(driver.look(&mut seen, now), Driver::Background, "left alone, and nobody receives");
+        driver.set_driver(Driver::Background);
         now = now + LOOK_INTERVAL;
-        handover.look(&mut seen, now);
+        driver.look(&mut seen, now);
         for _ in 0..DRIVING_CALLS {
             now = now + LOOK_INTERVAL;
-            assert_eq!(handover.look(&mut seen, now), Driver::Background, "a poll now and then is not polling");
-            handover.on_poll(true);
+            assert_eq!(driver.look(&mut seen, now), Driver::Background, "a poll now and then is not polling");
+            driver.on_poll(true);
         }
     }
 
     #[test]
     fn waiting_threads_drive_while_they_wake_often() {
-        let handover = Handover::new().unwrap();
+        let driver = DriverState::new().unwrap();
         let mut seen = Seen::default();
         let mut now = Instant(1);
         let mut wake = |times: u32, later: Duration| {
-            (0..times).for_each(|_| handover.on_stand_in());
+            (0..times).for_each(|_| driver.on_event_waiter());
             now = now + later;
-            handover.look(&mut seen, now)
+            driver.look(&mut seen, now)
         };
         assert_eq!(wake(DRIVING_STAND_INS, LOOK_INTERVAL), Driver::Waiting);
         assert_eq!(wake(DRIVING_STAND_INS - 1, LOOK_INTERVAL), Driver::Background);
@@ -350,41 +351,41 @@ mod tests {
 
     #[test]
     fn the_sleeper_is_told_once_and_only_of_what_comes_sooner() {
-        let handover = Handover::new().unwrap();
+        let driver = DriverState::new().unwrap();
         let told = |deadline| {
-            let woken = handover.must_wake_for(deadline);
-            (woken, handover.alarm_at.load(Ordering::Relaxed))
+            let woken = driver.must_wake_for(deadline);
+            (woken, driver.alarm_at.load(Ordering::Relaxed))
         };
         let look = LOOK_INTERVAL.as_nanos() as u64;
         assert_eq!(told(Some(Instant(5))), (false, 0), "awake");
-        handover.will_sleep(Some(Instant(100 + look)));
+        driver.will_sleep(Some(Instant(100 + look)));
         assert_eq!(told(None), (false, 0));
         assert_eq!(told(Some(Instant(101))), (false, 0), "not missed by much");
         assert_eq!(told(Some(Instant(100))), (false, 100), "the alarm is set");
         assert_eq!(told(Some(Instant(99))), (false, 100), "told already");
         assert_eq!(told(Some(Instant(0))), (true, 100), "to be done at once");
         assert_eq!(told(Some(Instant(0))), (false, 100), "told already");
-        handover.will_sleep(None);
+        driver.will_sleep(None);
         assert_eq!(told(Some(Instant(0))), (true, 100));
     }
 
     #[test]
     fn an_alarm_is_put_off_when_its_deadline_went() {
-        let handover = Handover::new().unwrap();
+        let driver = DriverState::new().unwrap();
         let look = LOOK_INTERVAL.as_nanos() as u64;
         let far = clock::now().0 + 1_000_000_000_000;
-        let alarm = || handover.alarm_at.load(Ordering::Relaxed);
-        handover.put_off(None);
+        let alarm = || driver.alarm_at.load(Ordering::Relaxed);
+        driver.put_off(None);
         assert_eq!(alarm(), 0);
-        handover.will_sleep(None);
-        assert!(!handover.must_wake_for(Some(Instant(far))));
-        handover.put_off(Some(Instant(far + look)));
+        driver.will_sleep(None);
+        assert!(!driver.must_wake_for(Some(Instant(far))));
+        driver.put_off(Some(Instant(far + look)));
         assert_eq!(alarm(), far, "not by much");
-        handover.put_off(Some(Instant(far + 2 * look)));
+        driver.put_off(Some(Instant(far + 2 * look)));
         assert_eq!(alarm(), far + 2 * look);
-        handover.put_off(None);
+        driver.put_off(None);
         assert_eq!(alarm(), 0);
-        assert!(!handover.must_wake_for(Some(Instant(far))));
+        assert!(!driver.must_wake_for(Some(Instant(far))));
         assert_eq!(alarm(), far, "it sleeps without end again");
     }
 }

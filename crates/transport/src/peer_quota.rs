@@ -21,7 +21,7 @@ const RUN_BYTES: u64 = BYTES_MAX / PLACES as u64;
 
 /// The queue pairs of a process that send to one peer, shared by all clones.
 #[derive(Clone, Debug, Default)]
-pub struct Crowd(Arc<Counts>);
+pub struct PeerQuota(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -31,9 +31,9 @@ struct Counts {
     waiting: AtomicU32,
 }
 
-impl Crowd {
+impl PeerQuota {
     /// Returns whether this is the only clone.
-    pub fn is_forsaken(&self) -> bool {
+    pub fn is_unused(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
@@ -55,7 +55,7 @@ impl Crowd {
 /// A queue pair's membership: it counts as busy while it has a place, and never after it is gone.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
-    crowd: Option<Crowd>,
+    peer_quota: Option<PeerQuota>,
     busy: bool,
     /// Whether it wants to send and must wait for a place.
     waits: bool,
@@ -64,21 +64,21 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    pub fn of(crowd: &Crowd) -> Share {
-        Share { crowd: Some(crowd.clone()), ..Share::default() }
+    pub fn of(peer_quota: &PeerQuota) -> Share {
+        Share { peer_quota: Some(peer_quota.clone()), ..Share::default() }
     }
 
     /// Returns whether a new packet may be sent; if not, the queue pair waits from now on.
     #[inline]
     pub fn enter(&mut self, mtu: u32) -> bool {
-        let Some(crowd) = &self.crowd else { return true };
+        let Some(peer_quota) = &self.peer_quota else { return true };
         if self.waits {
             return false;
         }
-        let awaited = crowd.is_awaited();
+        let awaited = peer_quota.is_awaited();
         if self.busy {
             self.waits = awaited && self.sent >= run(mtu);
-        } else if awaited || !crowd.has_place() {
+        } else if awaited || !peer_quota.has_place() {
             self.waits = true;
         } else {
             self.take_place();
@@ -94,7 +94,7 @@ impl Share {
 
     fn take_place(&mut self) {
         self.sent = 0;
-        if let Some(Crowd(counts)) = &self.crowd
+        if let Some(PeerQuota(counts)) = &self.peer_quota
             && !std::mem::replace(&mut self.busy, true)
         {
             counts.busy.fetch_add(1, Ordering::Relaxed);
@@ -111,7 +111,7 @@ impl Share {
     #[inline]
     pub fn spend(&mut self, packets: u64, mtu: u32) -> bool {
         self.sent += packets;
-        self.sent >= run(mtu) && self.crowd.as_ref().is_some_and(Crowd::is_awaited)
+        self.sent >= run(mtu) && self.peer_quota.as_ref().is_some_and(PeerQuota::is_awaited)
     }
 
     /// Returns whether nothing was sent from the place yet.
@@ -123,7 +123,7 @@ impl Share {
     /// Leaves the place, if it has one.
     #[inline]
     pub fn leave(&mut self) {
-        if let Some(Crowd(counts)) = &self.crowd
+        if let Some(PeerQuota(counts)) = &self.peer_quota
             && std::mem::take(&mut self.busy)
         {
             counts.busy.fetch_sub(1, Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl Share {
     /// Returns the number of packets that it may have in flight. It is at least one, since only an acknowledgement
     /// makes the queue pair check again.
     pub fn packets(&self, mtu: u32) -> u64 {
-        let Some(Crowd(counts)) = &self.crowd else { return u64::MAX };
+        let Some(PeerQuota(counts)) = &self.peer_quota else { return u64::MAX };
         let busy = u64::from(counts.busy.load(Ordering::Relaxed)).max(1);
         (BYTES_MAX / busy / u64::from(mtu)).max(1)
     }
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn the_busy_share_alike_and_leave_nothing_behind() {
-        let crowd = Crowd::default();
-        let mut shares: Vec<Share> = (0..4).map(|_| Share::of(&crowd)).collect();
+        let peer_quota = PeerQuota::default();
+        let mut shares: Vec<Share> = (0..4).map(|_| Share::of(&peer_quota)).collect();
         assert_eq!(shares[0].packets(4096), 512, "nobody is busy");
         for share in &mut shares {
             assert!(share.enter(4096));
@@ -168,15 +168,15 @@ mod tests {
         shares.truncate(2);
         assert_eq!(shares[1].packets(4096), 512);
         shares.clear();
-        assert!(crowd.is_forsaken());
-        assert_eq!(crowd.0.busy.load(Ordering::Relaxed), 0);
+        assert!(peer_quota.is_unused());
+        assert_eq!(peer_quota.0.busy.load(Ordering::Relaxed), 0);
         assert_eq!(Share::default().packets(4096), u64::MAX);
     }
 
     #[test]
     fn when_all_places_are_taken_the_others_wait_and_nobody_sends_more_than_a_run() {
-        let crowd = Crowd::default();
-        let mut shares: Vec<Share> = (0..=PLACES).map(|_| Share::of(&crowd)).collect();
+        let peer_quota = PeerQuota::default();
+        let mut shares: Vec<Share> = (0..=PLACES).map(|_| Share::of(&peer_quota)).collect();
         let (last, first) = shares.split_last_mut().unwrap();
         for share in first.iter_mut() {
             assert!(share.enter(4096));
@@ -184,17 +184,17 @@ mod tests {
             assert!(share.enter(4096));
         }
         assert!(!last.enter(4096) && last.waits());
-        crowd.set_waiting(1);
+        peer_quota.set_waiting(1);
         assert!(!first[0].enter(4096) && first[0].waits(), "its run is over");
-        crowd.set_waiting(2);
+        peer_quota.set_waiting(2);
         first[1].leave();
-        assert!(!last.enter(4096) && crowd.has_place(), "it is not told yet that it is its turn");
+        assert!(!last.enter(4096) && peer_quota.has_place(), "it is not told yet that it is its turn");
         last.admit();
-        assert!(last.is_unused() && last.enter(4096) && !crowd.has_place());
+        assert!(last.is_unused() && last.enter(4096) && !peer_quota.has_place());
         assert!(!last.spend(7, 4096) && last.enter(4096));
         assert!(last.spend(1, 4096) && !last.enter(4096));
         first[0].admit();
         assert!(first[0].enter(4096), "it has its place still");
-        assert_eq!(crowd.0.busy.load(Ordering::Relaxed), PLACES);
+        assert_eq!(peer_quota.0.busy.load(Ordering::Relaxed), PLACES);
     }
 }

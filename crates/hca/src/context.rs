@@ -29,7 +29,7 @@ const PACKET_BYTES_MAX: u64 = 4096;
 
 /// Tables and memory.
 #[derive(Debug)]
-pub(crate) struct World<M> {
+pub(crate) struct HcaContext<M> {
     pub(crate) memory: M,
     pub(crate) devices: Devices,
     pub(crate) pds: Table<PdId, Pd>,
@@ -50,9 +50,9 @@ pub(crate) struct World<M> {
     pub(crate) acting: DeviceId,
 }
 
-impl<M> World<M> {
-    pub(crate) fn new(seed: [u64; 4], memory: M) -> World<M> {
-        World {
+impl<M> HcaContext<M> {
+    pub(crate) fn new(seed: [u64; 4], memory: M) -> HcaContext<M> {
+        HcaContext {
             memory,
             devices: Devices::default(),
             pds: Table::new(PD_MAX, "protection domain"),
@@ -77,14 +77,14 @@ impl<M> World<M> {
     }
 }
 
-impl<M: Memory> World<M> {
+impl<M: Memory> HcaContext<M> {
     /// Whether memory of an on-demand region is mapped. Only packets are checked, one by one, not whole messages.
     fn can_touch(&self, addr: u64, len: u64, write: bool) -> bool {
         len > PACKET_BYTES_MAX || self.memory.is_there(addr, len, write)
     }
 }
 
-impl<M: Memory> Env for World<M> {
+impl<M: Memory> Env for HcaContext<M> {
     type Memory = M;
 
     fn memory(&mut self) -> &mut M {

@@ -37,7 +37,7 @@ pub struct Incoming {
 ///
 /// # Errors
 /// Another process has the port, the host would answer from another address, IPv6 is missing or the kernel is too old.
-pub fn inlet(port: u16, flow: &Incoming) -> io::Result<OwnedFd> {
+pub fn flow_socket(port: u16, flow: &Incoming) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = rustix::net::socket_with(AddressFamily::INET6, SocketType::DGRAM, flags, None)?;
     rustix::net::sockopt::set_ipv6_v6only(&fd, false)?;
@@ -46,7 +46,7 @@ pub fn inlet(port: u16, flow: &Incoming) -> io::Result<OwnedFd> {
     set_int(&fd, libc::IPPROTO_UDP, UDP_NO_CHECK6_RX, 1)?;
     enlarge_receive_buffer(&fd, RECEIVE_BUFFER_BYTES);
     rustix::net::bind(&fd, &SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, port, 0, 0))?;
-    aim(&fd, flow)?;
+    attach(&fd, flow)?;
     let here = SocketAddr::try_from(rustix::net::getsockname(&fd)?)?;
     if here.ip().to_canonical() != flow.dst || here.port() != port {
         return Err(io::ErrorKind::AddrNotAvailable.into());
@@ -54,27 +54,27 @@ pub fn inlet(port: u16, flow: &Incoming) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Directs an inlet to another flow to the same address. Packets received before stay in its queue.
+/// Directs a flow socket to another flow to the same address. Packets received before stay in its queue.
 ///
 /// # Errors
 /// There is no route to the other end.
-pub fn aim(fd: impl AsFd, flow: &Incoming) -> io::Result<()> {
+pub fn attach(fd: impl AsFd, flow: &Incoming) -> io::Result<()> {
     Ok(rustix::net::connect(fd, &mapped(flow.src, flow.sport))?)
 }
 
-/// Makes an inlet take nothing: its other end is the port itself, from which no process sends.
+/// Makes a flow socket take nothing: its other end is the port itself, from which no process sends.
 ///
 /// # Errors
 /// The address no longer belongs to the host.
-pub fn rest(fd: impl AsFd, port: u16, here: IpAddr) -> io::Result<()> {
+pub fn detach(fd: impl AsFd, port: u16, here: IpAddr) -> io::Result<()> {
     Ok(rustix::net::connect(fd, &mapped(here, port))?)
 }
 
-/// As [`describe_network_header`], for an inlet.
+/// As [`describe_network_header`], for a flow socket.
 ///
 /// # Errors
 /// As the kernel reports them.
-pub fn describe_inlet(fd: impl AsFd) -> io::Result<()> {
+pub fn describe_flow_socket(fd: impl AsFd) -> io::Result<()> {
     describe_network_header(fd.as_fd(), Family::V4)?;
     describe_network_header(fd.as_fd(), Family::V6)
 }
@@ -133,19 +133,19 @@ mod tests {
             };
             let say = |nth: usize, byte: u8| assert_eq!(senders[nth].send_to(&[byte], (here, port)).unwrap(), 1);
             let at_shared = || shared.iter().flat_map(waiting).collect::<Vec<u8>>();
-            let inlet = inlet(port, &flow(0)).unwrap();
+            let flow_socket = flow_socket(port, &flow(0)).unwrap();
             say(0, 1);
             say(1, 2);
-            assert_eq!((waiting(&inlet), at_shared()), (vec![1], vec![2]));
+            assert_eq!((waiting(&flow_socket), at_shared()), (vec![1], vec![2]));
             say(0, 3);
-            aim(&inlet, &flow(1)).unwrap();
+            attach(&flow_socket, &flow(1)).unwrap();
             say(0, 4);
             say(1, 5);
-            assert_eq!((waiting(&inlet), at_shared()), (vec![3, 5], vec![4]), "what had come waits");
-            rest(&inlet, port, here).unwrap();
+            assert_eq!((waiting(&flow_socket), at_shared()), (vec![3, 5], vec![4]), "what had come waits");
+            detach(&flow_socket, port, here).unwrap();
             say(0, 6);
             say(1, 7);
-            assert_eq!((waiting(&inlet), at_shared()), (vec![], vec![6, 7]));
+            assert_eq!((waiting(&flow_socket), at_shared()), (vec![], vec![6, 7]));
         }
     }
 
@@ -171,8 +171,8 @@ mod tests {
         let (_shared, port) = port();
         let (tx, sport) = crate::udp::sender(Family::V4, crate::random::u64() as u32).unwrap();
         let flow = Incoming { src: here, sport, dst: here, ifindex: 7 };
-        let fd = inlet(port, &flow).unwrap();
-        describe_inlet(&fd).unwrap();
+        let fd = flow_socket(port, &flow).unwrap();
+        describe_flow_socket(&fd).unwrap();
         let mut out = crate::udp::Outbox::new();
         out.stage(200).fill(3);
         out.end(&Path { src: here, dst: here, port, ifindex: 0, traffic_class: 0x28, hop_limit: 9 }, 80);
