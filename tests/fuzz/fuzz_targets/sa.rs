@@ -1,5 +1,5 @@
 #![no_main]
-//! Fuzz target `sa`: what strangers send to the subnet administration; see the example fuzz_sa of weft_sm.
+//! Fuzz target `sa`: requests from strangers to the subnet administration; see the example fuzz_sa of weft_sm.
 
 #[path = "../../../crates/sm/src/sa/tests/fixture.rs"]
 mod fixture;

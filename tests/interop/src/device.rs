@@ -1,8 +1,8 @@
-//! The device on an interface, as `ibv_devinfo -v` tells it.
+//! The device on an interface, as `ibv_devinfo -v` shows it.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// What a command line must know of a device.
+/// Properties of a device that command lines need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Its name, for `-d`.
@@ -31,7 +31,7 @@ pub fn find(devinfo: &str, v4: &str, v6: &str) -> Option<Device> {
     })
 }
 
-/// `GID[  2]:  fd77::1, RoCE v2`, where it is RoCE v2's.
+/// Parses `GID[  2]:  fd77::1, RoCE v2`, if the version is RoCE v2.
 fn gid(line: &str) -> Option<(usize, Ipv6Addr)> {
     let (index, rest) = line.trim().strip_prefix("GID[")?.split_once("]:")?;
     let (address, kind) = rest.trim().split_once(',')?;

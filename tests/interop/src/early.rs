@@ -1,11 +1,12 @@
-//! Clients that ask for a connection before their server listens, which nothing can keep them from: perftest connects twice, its
-//! server stops listening in between, and neither waits for the other. Who loses that race is refused, as it must be, and
-//! runs again. So does who sends before the other has posted a receive, and has asked for no retries.
+//! Retries for clients that request a connection before their server listens. Nothing can prevent that: perftest
+//! connects twice, its server stops listening in between, and neither waits for the other. The server rejects a client
+//! that loses this race, rightly, and the test runs it again. The same holds for a sender that allows no retries and
+//! sends before the receiver has posted a receive.
 
 use anyhow::Result;
 use std::time::Duration;
 
-/// What programs say who were refused.
+/// Messages of rejected programs.
 pub const REFUSED: &[&str] = &[
     "REJECTED",
     "UNREACHABLE",
@@ -14,16 +15,17 @@ pub const REFUSED: &[&str] = &[
     "connect error",
 ];
 
-/// How perftest of that Debian release ends besides: it goes on with what it has freed.
+/// Other ways in which perftest of this Debian release ends after a rejection: it continues with freed memory.
 pub const FREED: &[&str] = &["signal 6", "signal 11", "was killed after"];
 
-/// What fio says whose receiver was not ready.
+/// Messages of fio when the receiver is not ready.
 pub const UNREADY: &[&str] = &["RNR retry counter exceeded"];
 
-/// How long a server gets before it is asked again.
+/// Pause before the next try.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Runs something, which is told how often it was tried, until it fails for another reason than `signs`, or `tries` times.
+/// Runs a closure, which gets the number of earlier tries, until it succeeds or fails for another reason than `signs`,
+/// at most `tries` times.
 pub fn until_late_enough<T>(tries: u32, signs: &[&[&str]], mut run: impl FnMut(u32) -> Result<T>) -> Result<T> {
     let too_early = |error: &anyhow::Error| {
         let text = format!("{error:#}");

@@ -1,16 +1,16 @@
-//! A server that listens by the connection manager, and its client.
+//! A server that listens with the connection manager, and its client.
 
 use crate::{Lab, Proc, Who};
 use anyhow::{Context, Result, bail};
 use std::time::Duration;
 
-/// How long a server may take until it listens.
+/// Time limit for a server to listen.
 const LISTENS_WITHIN: Duration = Duration::from_secs(15);
 
-/// What a server and a client are to do.
+/// A server and a client to run.
 #[derive(Clone, Debug)]
 pub struct Ends {
-    /// The name that `weft resource` shows of the server.
+    /// Name of the server in `weft resource`.
     comm: String,
     server: Vec<String>,
     client: Vec<String>,
@@ -20,12 +20,12 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// `tool ARGS` at both ends.
+    /// Runs `tool ARGS` at both ends.
     pub fn new(tool: &str, args: &str) -> Ends {
         Ends::two(&format!("{tool} {args}"), &format!("{tool} {args}"))
     }
 
-    /// A tool of its own at each end.
+    /// Runs a different tool at each end.
     pub fn two(server: &str, client: &str) -> Ends {
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let (who, limit) = (Who::Root, Duration::from_secs(40));
@@ -33,12 +33,12 @@ impl Ends {
         Ends { comm, server: words(server), client: words(client), who, limit, ready: "state LISTEN" }
     }
 
-    /// So many connections at once to `address`, timed step by step.
+    /// Runs cmtime with this many connections at once to `address`, timed step by step.
     pub fn cmtime(count: u32, address: &str) -> Ends {
         Ends::new("cmtime", &format!("-c {count}")).each(&format!("-b {address}"), &format!("-s {address}"))
     }
 
-    /// Puts what runs each command before its words.
+    /// Prepends a wrapper to each command.
     #[must_use]
     pub fn under(
         mut self,
@@ -50,7 +50,7 @@ impl Ends {
         self
     }
 
-    /// Adds words to each command line.
+    /// Appends arguments to each command line.
     #[must_use]
     pub fn each(mut self, server: &str, client: &str) -> Ends {
         self.server.extend(server.split_whitespace().map(str::to_owned));
@@ -58,7 +58,7 @@ impl Ends {
         self
     }
 
-    /// The name that `weft resource` shows of the server, where it is not the command's first word.
+    /// Sets the server's name in `weft resource`, where it is not the command's first word.
     #[must_use]
     pub fn named(mut self, comm: &str) -> Ends {
         self.comm = comm.to_owned();
@@ -72,7 +72,7 @@ impl Ends {
         self
     }
 
-    /// The words of `weft resource` that say that the server is ready, in place of listening.
+    /// Sets the words of `weft resource` that show that the server is ready, instead of listening.
     #[must_use]
     pub fn ready(mut self, words: &'static str) -> Ends {
         self.ready = words;
@@ -101,7 +101,7 @@ impl Ends {
         lab.start(lab.client(), self.who, &[], &words)
     }
 
-    /// Runs a client against a server that serves until it is ended, and ends it: what the client wrote.
+    /// Runs a client against a server that does not end by itself, then kills the server. Returns the client's output.
     pub fn against_a_lasting_server(&self, lab: &Lab) -> Result<String> {
         let server = self.start_server(lab)?;
         let client = self.start_client(lab)?.wait(self.limit);
@@ -110,7 +110,7 @@ impl Ends {
         Ok(client.success().context(report)?.text)
     }
 
-    /// Runs both to success, then hands both texts to `judge`: the client's, the server's.
+    /// Runs both to success, then passes both outputs to `judge`: the client's, the server's.
     pub fn judged(&self, lab: &Lab, judge: impl Fn(&str, &str) -> Result<()>) -> Result<()> {
         let server = self.start_server(lab)?;
         let client = self.start_client(lab)?.wait(self.limit);
@@ -123,13 +123,13 @@ impl Ends {
     }
 }
 
-/// How long the connections of `cmtime` took, all its steps together. Its server serves until it is ended.
+/// Returns how long the connections of `cmtime` took, all steps together. Its server does not end by itself.
 pub fn cmtime(lab: &Lab, ends: &Ends) -> Result<Duration> {
     let text = ends.against_a_lasting_server(lab)?;
     total(&text).with_context(|| format!("a time is missing:\n{text}"))
 }
 
-/// The sum of the steps in cmtime's table, which is in milliseconds.
+/// Returns the sum of the steps in cmtime's table, which is in milliseconds.
 fn total(table: &str) -> Option<Duration> {
     const STEPS: [&str; 7] =
         ["create id", "resolve addr", "resolve route", "create qp", "connect", "disconnect", "destroy"];

@@ -8,19 +8,19 @@ use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a subnet manager may take for a fabric of these sizes.
+/// Time limit of a subnet manager for fabrics of these sizes.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-/// How long what a program notices may take.
+/// Time limit for a program to notice a change.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 
-/// A fabric that is up; dropping it takes it down.
+/// A running fabric; dropping it takes it down.
 #[derive(Debug)]
 pub struct Fabric<'a> {
     lab: &'a Lab,
     who: Who,
 }
 
-/// Debian's subnet manager at work.
+/// Debian's subnet manager, running.
 #[derive(Debug)]
 pub struct OpenSm {
     /// The process.
@@ -29,46 +29,46 @@ pub struct OpenSm {
 }
 
 impl<'a> Fabric<'a> {
-    /// Brings one up: the words of `weft up`.
+    /// Brings up a fabric with these arguments of `weft up`.
     pub fn up(lab: &'a Lab, words: &[&str]) -> Result<Fabric<'a>> {
         Ok(Fabric::up_by(lab, Who::Root, words)?.0)
     }
 
-    /// The same with `weft up`'s own subnet manager, once the subnet is up.
+    /// Brings up a fabric with the subnet manager of `weft up`, and waits until the subnet is up.
     pub fn managed(lab: &'a Lab, words: &[&str]) -> Result<Fabric<'a>> {
         lab.weft(lab.client(), Who::Root, &[], &[&["up"], words].concat())?.success()?;
         Ok(Fabric { lab, who: Who::Root })
     }
 
-    /// The same, of a user: its programs are that user's, too. And what `weft up` said.
+    /// Brings up a fabric of a user, who also runs its programs. Returns the output of `weft up`, too.
     pub fn up_by(lab: &'a Lab, who: Who, words: &[&str]) -> Result<(Fabric<'a>, String)> {
         let said = lab.weft(lab.client(), who, &[], &[&["up", "--no-sm"], words].concat())?.success()?.text;
         Ok((Fabric { lab, who }, said))
     }
 
-    /// The same, with every packet of its programs going hop by hop.
+    /// Brings up a fabric where every packet of its programs goes hop by hop.
     pub fn hop_by_hop(lab: &'a Lab, words: &[&str]) -> Result<Fabric<'a>> {
         Fabric::up(lab, &[&["--packets"], words].concat())
     }
 
-    /// Runs `weft WORDS`, which must end well; what it printed.
+    /// Runs `weft WORDS` to success; returns its output.
     pub fn weft(&self, words: &[&str]) -> Result<String> {
         Ok(self.lab.weft(self.lab.client(), self.who, &[], words)?.success()?.text)
     }
 
-    /// The words that run a program as one of the hosts.
+    /// Returns the command line that runs a program as one of the hosts.
     pub fn words(&self, host: &str, words: &[&str]) -> Result<Vec<String>> {
         let weft = product::weft()?;
         let weft = weft.to_str().context("the product's path is not UTF-8")?;
         Ok(self.lab.bare(self.lab.client(), self.who, &[&[weft, "run", "--host", host, "--"], words].concat()))
     }
 
-    /// Runs a program as a host to its end.
+    /// Runs a program to its end as a host.
     pub fn run(&self, host: &str, words: &[&str]) -> Result<Ended> {
         Ok(self.lab.start_line(&self.words(host, words)?, &[])?.wait(Duration::from_secs(60)))
     }
 
-    /// `weft status --json`'s word about the fabric.
+    /// Returns the fabric's part of `weft status --json`.
     pub fn status(&self) -> Result<serde_json::Value> {
         let all: serde_json::Value = serde_json::from_str(&self.weft(&["status", "--json"])?)?;
         Ok(all["fabric"].clone())
@@ -79,7 +79,7 @@ impl<'a> Fabric<'a> {
         let file = |name: &str| self.lab.file(name).display().to_string();
         let (log, config, cache) = (self.lab.file("opensm.log"), file("opensm.conf"), file("opensm.cache"));
         let _ = std::fs::remove_file(&log);
-        // What it remembers of another fabric it would complain about.
+        // OpenSM would complain about state cached from another fabric.
         let _ = std::fs::remove_dir_all(&cache);
         std::fs::create_dir(&cache)?;
         let text = format!("dump_files_dir {}\nforce_log_flush TRUE\nno_fallback TRUE\n", file(""));
@@ -91,7 +91,7 @@ impl<'a> Fabric<'a> {
         Ok(opensm)
     }
 
-    /// Waits until something holds of the fabric.
+    /// Waits until a condition on the fabric's status holds.
     pub fn wait(&self, what: &str, mut holds: impl FnMut(&serde_json::Value) -> bool) -> Result<()> {
         let until = Instant::now() + NOTICED_WITHIN;
         loop {
@@ -112,17 +112,17 @@ impl Drop for Fabric<'_> {
 }
 
 impl OpenSm {
-    /// Its log so far.
+    /// Returns its log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// How often it has said so.
+    /// Counts these words in the log.
     pub fn count(&self, words: &str) -> usize {
         self.log().matches(words).count()
     }
 
-    /// Waits until it has said so that many times.
+    /// Waits until the log has these words that many times.
     pub fn wait_for(&mut self, words: &str, times: usize, limit: Duration) -> Result<()> {
         let log = self.log.clone();
         let said = |_: &Proc| std::fs::read_to_string(&log).is_ok_and(|text| text.matches(words).count() >= times);
@@ -135,7 +135,7 @@ impl OpenSm {
         anyhow::bail!("{words:?} not {times} times within {limit:?}:\n{}\n{tail}", self.proc.text())
     }
 
-    /// Waits until it has swept again after `before` sweeps.
+    /// Waits for the next sweep after `before` sweeps.
     pub fn wait_sweep(&mut self, before: usize) -> Result<()> {
         self.wait_for("SUBNET UP", before + 1, NOTICED_WITHIN)
     }

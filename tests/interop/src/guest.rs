@@ -1,9 +1,9 @@
-//! A guest: Debian's kernel with rdma_rxe under QEMU, without KVM and without root, as a peer that we did not write.
+//! A guest: Debian's kernel with rdma_rxe under QEMU, without KVM and without root, as an independent peer.
 //!
 //! [`Guest::boot`] takes seconds. Commands run in it one after another ([`Guest::run`]) or side by side
-//! ([`Guest::start`]) over a virtio serial port (`channel`), where an agent of ours listens as the guest's first
-//! process. Nothing lies on the disk but the unpacked kernel: the initial file system and the console's log are memory,
-//! and QEMU dies with whoever started it.
+//! ([`Guest::start`]) over a virtio serial port (`channel`), where Weft's agent listens as the guest's first process.
+//! Only the unpacked kernel is on disk: the initial file system and the console's log are in memory, and QEMU dies with
+//! the thread that started it.
 
 pub mod agent;
 pub mod channel;
@@ -32,26 +32,27 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The card in the guest.
+/// Network interface in the guest.
 pub const INTERFACE: &str = "eth0";
-/// The RDMA device on it.
+/// RDMA device on that interface.
 pub const DEVICE: &str = "rxe0";
 
-/// A boot takes two to five seconds; beside other work, many times that.
+/// Time limit of a boot, which takes two to five seconds, or many times that on a busy machine.
 const BOOTS_WITHIN: Duration = Duration::from_secs(90);
-/// Now and then the emulator breaks a boot, or has it hang: it races the kernel's patching of its own code.
+/// Maximum number of boots: the emulator sometimes breaks a boot or makes it hang, because it races the kernel's
+/// patching of its own code.
 pub(crate) const BOOTS_MAX: u32 = 3;
-/// What a command of ours in the guest may take.
+/// Time limit of the tests' own commands in the guest.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
-/// How much of the console is told when something fails.
+/// Bytes of the console shown when something fails.
 const CONSOLE_TAIL: usize = 4096;
 
-/// Where a guest runs.
+/// Environment in which a guest runs.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Words that stand before QEMU's and lead into the namespace with the tap.
+    /// Command prefix that enters the namespace with the tap.
     pub enter: Vec<String>,
-    /// The tap's name.
+    /// Name of the tap.
     pub tap: String,
 }
 
@@ -60,11 +61,11 @@ pub struct Place {
 pub struct Guest {
     exchange: Arc<Exchange>,
     machine: Machine,
-    /// The package that its kernel came from.
+    /// Package that its kernel came from.
     pub package: String,
 }
 
-/// What keeps this machine from running a guest.
+/// Returns the reason why this machine cannot run a guest, if any.
 pub fn obstacle() -> Option<String> {
     if !cfg!(target_arch = "x86_64") {
         return Some("the guest's programs are copied from the host, and its kernel is amd64's".into());
@@ -85,7 +86,7 @@ impl Guest {
         Guest::boot_with(place, agent, &[])
     }
 
-    /// Boots a guest that has files of this host's beside what every guest has.
+    /// Boots a guest with extra files from this host.
     pub fn boot_with(place: &Place, agent: &Path, extra: &[image::Extra]) -> Result<Guest> {
         let kernel = kernel::find()?;
         let archive = memory("initramfs", &image::build(&kernel, agent, "", extra)?)?;
@@ -101,7 +102,7 @@ impl Guest {
         bail!("the guest did not boot, tried {BOOTS_MAX} times; its console said\n{told}")
     }
 
-    /// Gives the guest's card its addresses (with their lengths) and MTU, and an rxe device on it.
+    /// Gives the guest's interface its addresses (with prefix lengths) and MTU, and creates an rxe device on it.
     pub fn configure(&self, addresses: &[&str], mtu: u32) -> Result<()> {
         self.run(&["sh", "-c", &setup(addresses, mtu)])?.success().map(drop)
     }
@@ -120,18 +121,18 @@ impl Guest {
         Ok(ended)
     }
 
-    /// All that the guest's console said.
+    /// Returns the whole console output.
     pub fn console(&self) -> String {
         self.machine.console_text()
     }
 
-    /// The process id of what was started in the place: QEMU.
+    /// Returns the process id of the command started in the place: QEMU.
     pub fn pid(&self) -> u32 {
         self.machine.child().id()
     }
 }
 
-/// What [`Guest::configure`] does, for a shell.
+/// Returns the shell script for [`Guest::configure`].
 fn setup(addresses: &[&str], mtu: u32) -> String {
     // Duplicate address detection would keep IPv6 silent for a second and a half.
     let mut script = format!(
@@ -144,8 +145,8 @@ fn setup(addresses: &[&str], mtu: u32) -> String {
     script + &format!("rdma link add {DEVICE} type rxe netdev {INTERFACE}\n")
 }
 
-/// Boots a guest that is configured so and whose console is this process's terminal; `started` is told QEMU's process
-/// id. Answers the shell's exit status, or none if the machine ended otherwise.
+/// Boots a configured guest whose console is this process's terminal; `started` gets QEMU's process id. Returns the
+/// shell's exit status, or `None` if the machine ended otherwise.
 pub fn shell(
     place: &Place,
     agent: &Path,
@@ -159,12 +160,12 @@ pub fn shell(
     let mut child = spawn(&mut place.command(&words)?, &[&archive])?;
     started(child.id());
     let code = child.wait()?.code();
-    // isa-debug-exit makes odd statuses of what is written to it.
+    // isa-debug-exit turns a written value into an odd exit status.
     Ok(code.filter(|code| code % 2 == 1 && *code > 1).and_then(|code| u8::try_from(code / 2).ok()))
 }
 
 impl Place {
-    /// QEMU dies with the thread that started it, however that ends.
+    /// Builds the command so that QEMU dies with the thread that started it, however that ends.
     fn command(&self, words: &[String]) -> Result<Command> {
         let bond = ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned);
         let line: Vec<_> = self.enter.iter().chain(&bond).chain(words).collect();
@@ -175,13 +176,13 @@ impl Place {
     }
 }
 
-/// QEMU and the thread that listens to it.
+/// QEMU and the thread that reads from it.
 #[derive(Debug)]
 struct Machine {
     exchange: Arc<Exchange>,
     child: Arc<Mutex<Child>>,
     console: File,
-    /// What QEMU itself complained of.
+    /// Error output of QEMU itself.
     errors: File,
     listener: Option<JoinHandle<()>>,
 }
@@ -196,7 +197,7 @@ impl Machine {
         let mut command = place.command(&words)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors.try_clone()?);
         let (tell, told) = mpsc::channel();
-        // The thread that starts QEMU is the one that it must not outlive.
+        // This thread must start QEMU, because QEMU dies with the thread that started it.
         let listener = std::thread::spawn(move || {
             let started = start(&mut command, &inherited).map(|(child, from_guest, exchange)| {
                 let exchange = Arc::new(exchange);
@@ -260,19 +261,19 @@ fn listen(mut from_guest: ChildStdout, exchange: &Exchange) {
     exchange.on_end();
 }
 
-/// A file in memory, which nobody has to remove.
+/// Creates a file in memory, which needs no removal.
 fn memory(name: &str, bytes: &[u8]) -> Result<File> {
     let file = File::from(rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?);
     file.write_all_at(bytes, 0)?;
     Ok(file)
 }
 
-/// The path under which a process that inherited a file opens it.
+/// Returns the path under which a process that inherited a file opens it.
 fn path_of(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Starts a command that inherits `files`. By a path of ours it could not open them from within a user namespace.
+/// Starts a command that inherits `files`. From within a user namespace it could not open them by this process's paths.
 fn spawn(command: &mut Command, files: &[&File]) -> Result<Child> {
     let inherit = |flags| files.iter().try_for_each(|file| rustix::io::fcntl_setfd(file, flags));
     inherit(FdFlags::empty())?;

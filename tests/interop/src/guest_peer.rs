@@ -1,4 +1,4 @@
-//! Us on the host and Linux's rxe in a guest, joined by a tap: programs on both sides, judged together.
+//! Weft on the host and Linux's rxe in a guest, joined by a tap: runs programs on both sides and judges them together.
 
 use crate::device::{self, Device};
 use crate::guest::{self, Guest, GuestProc, Place};
@@ -18,30 +18,30 @@ pub const GUEST_V4: &str = "10.77.0.2";
 /// The guest's IPv6 address.
 pub const GUEST_V6: &str = "fd77::2";
 
-/// How long a server may take until it listens.
+/// Time limit for a server to listen.
 const LISTENS_WITHIN: Duration = Duration::from_secs(20);
-/// A server ends right after its client, or not at all.
+/// Time limit for a server to end after its client.
 const SERVER_ENDS_WITHIN: Duration = Duration::from_secs(15);
-/// How often somebody asks whether it does.
+/// Interval of checks whether the server listens.
 const ASK_EVERY: Duration = Duration::from_millis(20);
-/// A member of a multicast group has joined some time after its address is resolved.
+/// A member joins its multicast group at most this long after it resolved the address.
 const JOINS_WITHIN: Duration = Duration::from_millis(700);
 
-/// Who serves; the other side connects.
+/// The serving side; the other side connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
-    /// Our libraries, on the host.
+    /// Weft's libraries, on the host.
     Us,
     /// The kernel, in the guest.
     Kernel,
 }
 
 impl Server {
-    /// Both directions.
+    /// Both choices.
     pub const BOTH: [Server; 2] = [Server::Us, Server::Kernel];
 }
 
-/// How a server shows that it listens.
+/// Sign that a server listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listens {
     /// On a TCP port.
@@ -52,10 +52,10 @@ pub enum Listens {
     Group,
 }
 
-/// A capture that has grown so large ends: it holds enough, and the disk is not ours.
+/// Maximum capture size: enough for every check, without filling the disk.
 const CAPTURE_MAX_KB: u32 = 1_000_000;
 
-/// What no program may say although it ends well.
+/// Messages that mean failure even with exit status 0.
 const COMPLAINTS: &[&str] = &["wrong ICRC", "retry exceeded", "invalid data", "Failed status", "data mismatch"];
 
 /// The two sides.
@@ -67,22 +67,22 @@ pub struct Peer {
     theirs: Device,
 }
 
-/// What both sides are to run.
+/// Programs for both sides.
 #[derive(Clone, Debug)]
 pub struct Match {
-    /// Who serves.
+    /// The serving side.
     pub server: Server,
     /// The server's command line.
     pub serve: String,
-    /// The client's.
+    /// The client's command line.
     pub connect: String,
-    /// How the server shows that it listens.
+    /// Sign that the server listens.
     pub listens: Listens,
-    /// The environment of our side.
+    /// Environment of Weft's side.
     pub env: Vec<(&'static str, String)>,
-    /// How long the client may take.
+    /// Time limit of the client.
     pub limit: Duration,
-    /// The server serves on when its client has gone; then it is to be killed.
+    /// The server keeps running after its client ended; the test then kills it.
     pub stays: bool,
 }
 
@@ -109,7 +109,7 @@ impl Side {
     }
 }
 
-/// Boots a guest with its addresses and an rxe device, which it says.
+/// Boots a guest with its addresses and an rxe device, and returns its device.
 fn with_rxe(place: &Place, agent: &Path, mtu: u32) -> Result<(Guest, Device)> {
     let guest = Guest::boot(place, agent)?;
     guest.configure(&[&format!("{GUEST_V4}/24"), &format!("{GUEST_V6}/64")], mtu)?;
@@ -119,7 +119,7 @@ fn with_rxe(place: &Place, agent: &Path, mtu: u32) -> Result<(Guest, Device)> {
 }
 
 impl Peer {
-    /// Boots the guest on a tap; both sides have addresses, and the kernel its rxe device.
+    /// Boots the guest on a tap; both sides have addresses, and the guest has its rxe device.
     pub fn boot(agent: &Path, mtu: u32) -> Result<Peer> {
         let lab = Lab::new(Shape::Tap { mtu })?;
         let side = lab.client();
@@ -128,7 +128,7 @@ impl Peer {
         let (guest, theirs) = loop {
             match with_rxe(&place, agent, mtu) {
                 Ok(up) => break up,
-                // Modules patch the kernel too when they are loaded: see `BOOTS_MAX`.
+                // Loading modules patches the kernel too: see `BOOTS_MAX`.
                 Err(error) if tries < guest::BOOTS_MAX => table::note(&format!("a guest without rxe: {error:#}")),
                 Err(error) => return Err(error),
             }
@@ -148,17 +148,17 @@ impl Peer {
         &self.lab
     }
 
-    /// Our device.
+    /// Returns Weft's device.
     pub fn ours(&self) -> Result<&Device> {
         self.lab.device(self.lab.client())
     }
 
-    /// The kernel's device.
+    /// Returns the guest kernel's device.
     pub fn theirs(&self) -> &Device {
         &self.theirs
     }
 
-    /// The device of the side that serves, and of the one that connects.
+    /// Returns the devices of the server's and the client's side.
     pub fn devices(&self, server: Server) -> Result<(&Device, &Device)> {
         Ok(match server {
             Server::Us => (self.ours()?, self.theirs()),
@@ -166,7 +166,7 @@ impl Peer {
         })
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub fn address(&self, server: Server, v6: bool) -> &'static str {
         match (server, v6) {
             (Server::Us, false) => self.lab.client().v4,
@@ -183,7 +183,7 @@ impl Peer {
         self.guest.run(&["ip", "link", "set", guest::INTERFACE, "mtu", &mtu.to_string()])?.success().map(drop)
     }
 
-    /// Runs both sides; both must end with exit status 0, or the server must serve on.
+    /// Runs both sides; both must end with exit status 0, or the server must keep running.
     pub fn succeed(&self, case: &Match) -> Result<Outcome> {
         let mut tries = 1;
         let (outcome, stayed) = loop {
@@ -203,7 +203,7 @@ impl Peer {
         Ok(outcome)
     }
 
-    /// Runs both sides to their end; answers whether the server served on, too.
+    /// Runs both sides to their end; also returns whether the server kept running.
     fn run_once(&self, case: &Match) -> Result<(Outcome, bool)> {
         let mut server = self.serve(case)?;
         let client = self.connect(case)?.wait(case.limit);
@@ -213,7 +213,7 @@ impl Peer {
         Ok((Outcome { server: server.wait(patience), client }, stayed))
     }
 
-    /// Packets that were damaged on purpose have a wrong ICRC.
+    /// Returns whether a complaint is expected: packets damaged on purpose have a wrong ICRC.
     fn excused(&self, case: &Match, line: &str) -> bool {
         line.contains("wrong ICRC") && case.env.iter().any(|(_, value)| value.contains("corrupt"))
     }
@@ -240,7 +240,7 @@ impl Peer {
         }
     }
 
-    /// Waits until the server's side has an identifier whose line has both words.
+    /// Waits until the server's side has an id whose line contains both words.
     fn has_id(&self, server: &mut Side, one: &str, two: &str) -> bool {
         let ask = ["resource", "show", "cm_id"];
         let until = Instant::now() + LISTENS_WITHIN;
@@ -274,7 +274,7 @@ impl Peer {
         })
     }
 
-    /// Starts to capture what passes the tap.
+    /// Starts capturing the tap's traffic.
     pub fn capture(&self) -> Result<Capture> {
         let file = self.lab.file("tap.pcap");
         let side = self.lab.client();
@@ -288,7 +288,7 @@ impl Peer {
         Ok(Capture { program, file })
     }
 
-    /// What the kernel complained of: damaged packets, bugs.
+    /// Returns the kernel's complaints: damaged packets, bugs.
     pub fn complaints(&self) -> Result<Vec<String>> {
         let log = self.guest.run(&["dmesg"])?.success()?.text;
         let bad = ["ICRC", "icrc", "WARNING", "BUG", "Oops", "Call Trace"];
@@ -296,26 +296,26 @@ impl Peer {
     }
 }
 
-/// A capture under way.
+/// A capture in progress.
 #[derive(Debug)]
 pub struct Capture {
     program: Proc,
     file: PathBuf,
 }
 
-/// What a capture held.
+/// Counts of captured packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// RoCE v2 packets over IPv4, from us and from the kernel.
+    /// RoCE v2 packets over IPv4, from Weft and from the kernel.
     pub v4: [usize; 2],
-    /// RoCE v2 packets over IPv6, from us and from the kernel.
+    /// RoCE v2 packets over IPv6, from Weft and from the kernel.
     pub v6: [usize; 2],
     /// Packets that the capture missed.
     pub missed: usize,
 }
 
 impl Capture {
-    /// Ends the capture and recomputes the ICRC of every packet; an error tells the first wrong one.
+    /// Ends the capture and recomputes the ICRC of every packet; an error reports the first wrong one.
     pub fn finish(self, ours: [&str; 2]) -> Result<Captured> {
         self.program.signal(Signal::INT);
         let ended = self.program.wait(Duration::from_secs(20));
@@ -336,14 +336,14 @@ impl Capture {
     }
 }
 
-/// `Packets received/dropped on interface 'eth0': 28/0 (pcap:0/...)`.
+/// Parses `Packets received/dropped on interface 'eth0': 28/0 (pcap:0/...)`.
 fn missed(text: &str) -> usize {
     let counts = text.lines().find_map(|line| line.split_once("received/dropped on interface")?.1.split_once("': "));
     let dropped = counts.and_then(|(_, counts)| counts.split(['/', ' ']).nth(1)?.parse().ok());
     dropped.unwrap_or(0)
 }
 
-/// Whether it is a part of a UDP datagram over IPv4: neither side may send those.
+/// Returns whether a frame is an IPv4 fragment of a UDP datagram: neither side may send those.
 fn is_fragment(frame: &[u8]) -> bool {
     match frame.get(12..).and_then(|rest| rest.first_chunk::<22>()) {
         Some([0x08, 0x00, 0x45, _, _, _, _, _, flags, offset, _, 17, ..]) => flags & 0x3f != 0 || *offset != 0,

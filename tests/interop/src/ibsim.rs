@@ -1,7 +1,7 @@
 //! Debian's simulator of an InfiniBand fabric, Debian's subnet manager on it, and programs on its hosts.
 //!
-//! A program on a simulated host runs under a preloaded library that answers what a kernel would. That library asks a
-//! `libibumad.so.3` how long the head of a datagram's buffer is, so programs that use Weft's must find Weft's first.
+//! A program on a simulated host runs under a preloaded library that stands in for the kernel. That library asks a
+//! `libibumad.so.3` for the size of a datagram buffer's head, so programs that use Weft's must find Weft's first.
 
 use crate::lab::{Lab, Side};
 use crate::proc::Proc;
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How long a program may run: some ask each port of a large network.
+/// Time limit of a program: some query each port of a large network.
 const LIMIT_S: &str = "100";
-/// How long the simulator may run; it takes a whole processor where its input ends.
+/// Time limit of the simulator; it uses a whole processor once its input ends.
 const LIFE_S: u32 = 1000;
-/// Where Linux has files in memory.
+/// Linux's in-memory file system.
 const MEMORY: &str = "/dev/shm";
-/// How long the simulator and the subnet manager may take to stand.
+/// Time limit for the simulator and the subnet manager to be ready.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
 /// A simulated fabric in a lab's namespace.
@@ -27,9 +27,9 @@ const READY_WITHIN: Duration = Duration::from_secs(20);
 pub struct IbSim<'a> {
     lab: &'a Lab,
     preload: PathBuf,
-    /// Where its commands go.
+    /// Pipe for its commands.
     console: PathBuf,
-    /// Where programs run, if not in the lab's directory.
+    /// Working directory of programs, if not the lab's.
     scratch: Option<PathBuf>,
     _sim: Proc,
 }
@@ -42,7 +42,7 @@ impl Drop for IbSim<'_> {
     }
 }
 
-/// Room that the simulator is to make: it refuses a network with more.
+/// Capacity of the simulator: it refuses a larger network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Room {
     nodes: usize,
@@ -51,7 +51,7 @@ struct Room {
 }
 
 impl Room {
-    /// For a network as ibsim reads it, and some more.
+    /// Computes the capacity for a network in ibsim's format, with a margin.
     fn of(net: &str) -> Room {
         let mut room = Room { nodes: 64, switches: 64, ports: 2048 };
         for line in net.lines() {
@@ -67,12 +67,12 @@ impl Room {
     }
 }
 
-/// What a program said.
+/// Result of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// Standard output.
     pub out: String,
-    /// Standard error, without what the preloaded library says.
+    /// Standard error, without the preloaded library's messages.
     pub err: String,
     /// Exit code.
     pub code: Option<i32>,
@@ -89,7 +89,7 @@ impl Said {
     }
 }
 
-/// Process ids in brackets, as `[PID]`.
+/// Replaces process ids in brackets with `[PID]`.
 fn without_pid(line: &str) -> String {
     let Some((before, rest)) = line.split_once('[') else { return line.to_owned() };
     let (word, after) = rest.split_once(']').unwrap_or((rest, ""));
@@ -98,23 +98,23 @@ fn without_pid(line: &str) -> String {
     if is_pid { format!("{before}[PID]{after}") } else { line.to_owned() }
 }
 
-/// What must be installed.
+/// Required programs.
 pub const TOOLS: &[&str] = &["ip", "ibsim", "opensm", "timeout"];
 
 impl<'a> IbSim<'a> {
-    /// Starts the simulator with a network as ibsim and ibnetdiscover write them.
+    /// Starts the simulator with a network in the format of ibsim and ibnetdiscover.
     pub fn start(lab: &'a Lab, net: &Path) -> Result<IbSim<'a>> {
         IbSim::start_by(lab, net, <[String]>::to_vec)
     }
 
-    /// The same by a line of words that `changed` makes of the usual: one that sets its processor, say.
+    /// Starts the simulator with a command line that `changed` derives from the usual one, to set its processor, say.
     pub fn start_by(lab: &'a Lab, net: &Path, changed: impl Fn(&[String]) -> Vec<String>) -> Result<IbSim<'a>> {
         let preload = preload().context("libumad2sim.so is not installed (package ibsim-utils)")?;
         let text = std::fs::read_to_string(net).with_context(|| format!("cannot read {}", net.display()))?;
         let Room { nodes, switches, ports } = Room::of(&text);
         let console = lab.file("ibsim.console");
         let pipe = console.display();
-        // At the end of its input the simulator would spin; a pipe that it could write to itself has none.
+        // At the end of its input the simulator would spin; a pipe that it has open for writing itself never ends.
         let line = format!(
             "rm -f {pipe}; mkfifo {pipe} && exec timeout {LIFE_S} ibsim -s -N {nodes} -S {switches} -P {ports} {} <> {pipe}",
             net.display()
@@ -125,8 +125,8 @@ impl<'a> IbSim<'a> {
         Ok(IbSim { lab, preload, console, scratch: None, _sim: sim })
     }
 
-    /// Has programs run in a directory in memory, where the machine has one: the preloaded library makes some sixty files
-    /// there before a program's first datagram, and what a disk's file system takes for them is nobody's who is measured.
+    /// Runs programs in a directory in memory, if the machine has one. The preloaded library creates some sixty files
+    /// there before a program's first datagram, and a disk's file system would distort the measurement.
     pub fn in_memory(mut self) -> Result<IbSim<'a>> {
         let memory = Path::new(MEMORY);
         if memory.is_dir() {
@@ -137,9 +137,9 @@ impl<'a> IbSim<'a> {
         Ok(self)
     }
 
-    /// Gives the simulator a command, as a person would type it: `Unlink "S-0002c90200000000"[19]`.
+    /// Gives the simulator a console command: `Unlink "S-0002c90200000000"[19]`.
     pub fn command(&self, line: &str) -> Result<()> {
-        // Whether it still reads is not waited for.
+        // Does not wait for the simulator to read it.
         let mut pipe = std::fs::OpenOptions::new().read(true).write(true).open(&self.console)?;
         pipe.write_all(format!("{line}\n").as_bytes()).context("the simulator's console is gone")
     }
@@ -148,25 +148,26 @@ impl<'a> IbSim<'a> {
         self.lab.client()
     }
 
-    /// Where programs run: the preloaded library makes a directory there for each, and one that is killed leaves it.
+    /// Returns the working directory of programs: the preloaded library makes a directory there for each, and a killed
+    /// program leaves it behind.
     fn dir(&self) -> String {
         self.scratch.clone().unwrap_or_else(|| self.lab.file("")).display().to_string()
     }
 
-    /// The words that run `words` on a simulated host, found as its NodeDescription.
+    /// Returns the command line for `words` on a simulated host, selected by its NodeDescription.
     pub fn words(&self, host: &str, words: &[&str]) -> Vec<String> {
         let preload = format!("LD_PRELOAD={}", self.preload.display());
         let host = format!("SIM_HOST={host}");
         self.lab.bare(self.side(), Who::Root, &[&["env", "-C", &self.dir(), &host, &preload], words].concat())
     }
 
-    /// The same for `weft WORDS`, with the system's libibumad, as README has it.
+    /// Returns the command line for `weft WORDS` with the system's libibumad, as README describes.
     pub fn weft_beside_system(&self, host: &str, words: &[&str]) -> Result<Vec<String>> {
         let weft = product::weft()?.display().to_string();
         Ok(self.words(host, &[&[weft.as_str()], words].concat()))
     }
 
-    /// The same for `weft WORDS` with Weft's own libibumad.
+    /// Returns the command line for `weft WORDS` with Weft's own libibumad.
     pub fn weft_words(&self, host: &str, words: &[&str]) -> Result<Vec<String>> {
         let weft = product::weft()?;
         let libraries = weft.parent().context("the command has no directory")?.join("rdma");
@@ -178,7 +179,7 @@ impl<'a> IbSim<'a> {
         Ok(self.lab.bare(self.side(), Who::Root, &[&start[..], words].concat()))
     }
 
-    /// Runs Debian's program to its end.
+    /// Runs a Debian program to its end.
     pub fn run(&self, host: &str, words: &[&str]) -> Result<Said> {
         said(&self.words(host, words))
     }
@@ -188,12 +189,12 @@ impl<'a> IbSim<'a> {
         said(&self.weft_words(host, words)?)
     }
 
-    /// Starts a program that stays, with variables for it alone.
+    /// Starts a long-running program, with variables for it alone.
     pub fn stay(&self, words: &[String], env: &[(&str, &str)]) -> Result<Proc> {
         self.lab.start_line(words, env)
     }
 
-    /// Has Debian's subnet manager on a host bring the fabric up; it stays, if it is to.
+    /// Lets Debian's subnet manager on a host bring up the fabric; it keeps running if `stays`.
     pub fn opensm(&self, host: &str, stays: bool) -> Result<Proc> {
         let file = |name: &str| self.lab.file(name).display().to_string();
         let (log, config) = (file("opensm.log"), file("opensm.conf"));
@@ -205,7 +206,7 @@ impl<'a> IbSim<'a> {
         let words = ["opensm", "-F", &config, "-p", "14", "-f", &log];
         let mut words = self.words(host, &words);
         words.extend((!stays).then(|| "-o".to_owned()));
-        // LIDs that another fabric's nodes of the same names had are none of this one's.
+        // A cache directory of its own: cached LIDs of another fabric with the same node names are wrong here.
         let mut opensm = self.stay(&words, &[("OSM_CACHE_DIR", &file(""))])?;
         let is_up = |_: &Proc| std::fs::read_to_string(&log).is_ok_and(|text| text.contains("SUBNET UP"));
         if !opensm.wait_until(READY_WITHIN, is_up) {
@@ -218,14 +219,14 @@ impl<'a> IbSim<'a> {
     }
 }
 
-/// What a line of words says, in limited time.
+/// Runs a command line with a time limit and returns its result.
 fn said(line: &[String]) -> Result<Said> {
     let mut command = Command::new("timeout");
     command.arg("-k1").arg(LIMIT_S).args(line).stdin(Stdio::null());
     Ok(Said::of(&command.output().context("cannot run timeout (package coreutils)")?))
 }
 
-/// Where the preloaded library is.
+/// Returns the path of the preloaded library.
 fn preload() -> Option<PathBuf> {
     let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
     folders.map(|folder| folder.path().join("umad2sim/libumad2sim.so")).find(|path| path.is_file())

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a lab looks like.
+/// Layout of a lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One namespace whose only interface is the loopback.
@@ -26,7 +26,8 @@ pub enum Shape {
         /// The MTU of both interfaces.
         mtu: u32,
     },
-    /// One namespace whose Ethernet interface is a tap: whoever opens it, a guest, is at the other end.
+    /// One namespace whose Ethernet interface is a tap: the program that opens it, such as a guest, is at the other
+    /// end.
     Tap {
         /// The interface's MTU.
         mtu: u32,
@@ -34,7 +35,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The shapes that the tools must work in.
+    /// Shapes that the tools must work in.
     pub const ALL: [Shape; 3] = [Shape::One, Shape::Two { mtu: 1500 }, Shape::Two { mtu: 9000 }];
 }
 
@@ -43,7 +44,7 @@ impl Shape {
 pub struct Side {
     /// The namespace's name (`ip netns exec NAME ...`).
     pub netns: String,
-    /// The interface that carries the traffic.
+    /// Interface for the traffic.
     pub interface: &'static str,
     /// Its IPv4 address.
     pub v4: &'static str,
@@ -52,13 +53,13 @@ pub struct Side {
     device: OnceLock<Device>,
 }
 
-/// A laboratory. Dropping it ends every process inside and removes its namespaces.
+/// A test environment. Dropping it ends every process inside and removes its namespaces.
 #[derive(Debug)]
 pub struct Lab {
     sides: Vec<Side>,
-    /// What it looks like.
+    /// Its layout.
     pub shape: Shape,
-    /// The way that programs in one namespace take to each other.
+    /// Transport between programs in one namespace.
     pub path: Path,
     dir: PathBuf,
     logs: AtomicU32,
@@ -66,10 +67,10 @@ pub struct Lab {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// How long an interface may take until it answers IPv6.
+/// Time limit for an interface to answer IPv6.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
-/// Programs that poll want a core each, and the labs measure time: one lab at a time in a process.
+/// Polling programs need a core each, and labs measure time, so each process has one lab at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 impl Lab {
@@ -81,7 +82,7 @@ impl Lab {
         let labs = std::env::temp_dir().join(format!("weft-interop-{}", rustix::process::getuid().as_raw()));
         let dir = labs.join(&name);
         std::fs::create_dir_all(&dir)?;
-        // Ordinary users of the lab work here and write their captures here, whatever this process's umask is.
+        // The lab's ordinary users work here and write captures here, whatever this process's umask is.
         std::fs::set_permissions(&labs, Permissions::from_mode(0o755))?;
         std::fs::set_permissions(&dir, Permissions::from_mode(0o1777))?;
         let door = Door::open()?;
@@ -105,27 +106,27 @@ impl Lab {
         Ok(lab)
     }
 
-    /// The side where servers run.
+    /// Returns the side where servers run.
     pub fn server(&self) -> &Side {
         self.sides.last().expect("a lab has a side")
     }
 
-    /// The side where clients run (the same one in a lab of one namespace).
+    /// Returns the side where clients run (the same one in a lab of one namespace).
     pub fn client(&self) -> &Side {
         self.sides.first().expect("a lab has a side")
     }
 
-    /// Every side once.
+    /// Returns every side once.
     pub fn sides(&self) -> &[Side] {
         &self.sides
     }
 
-    /// A path for a file of this lab, writable by every user in it.
+    /// Returns a path for a file of this lab, writable by every user in it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// The RDMA device on `side`'s interface.
+    /// Returns the RDMA device on `side`'s interface.
     pub fn device<'a>(&self, side: &'a Side) -> Result<&'a Device> {
         if side.device.get().is_none() {
             let ended = self.run(side, Who::Root, &[], &["ibv_devinfo", "-v"])?.success()?;
@@ -135,7 +136,7 @@ impl Lab {
         side.device.get().context("the device was just set")
     }
 
-    /// The words that run `words` inside `side` as `who`, without Weft.
+    /// Returns the command line that runs `words` inside `side` as `who`, without Weft.
     pub fn bare(&self, side: &Side, who: Who, words: &[&str]) -> Vec<String> {
         let mut line = self.door.enter();
         line.extend(["ip", "netns", "exec", &side.netns].map(str::to_owned));
@@ -144,7 +145,7 @@ impl Lab {
         line
     }
 
-    /// The words that run `words` inside `side` as `who`, under `weft run`.
+    /// Returns the command line that runs `words` inside `side` as `who`, under `weft run`.
     pub fn wefted(&self, side: &Side, who: Who, words: &[&str]) -> Result<Vec<String>> {
         let weft = product::weft()?;
         let weft = weft.to_str().context("the product's path is not UTF-8")?;
@@ -174,29 +175,29 @@ impl Lab {
         Ok(self.start_line(&line, env)?.wait(Duration::from_secs(60)))
     }
 
-    /// Lets programs take another way to those in the same namespace.
+    /// Selects another transport between programs in the same namespace.
     #[must_use]
     pub fn on(mut self, path: Path) -> Lab {
         self.path = path;
         self
     }
 
-    /// Starts a line of words with an environment; its output goes to a file of the lab.
+    /// Starts a command line with an environment; its output goes to a file of the lab.
     pub fn start_line(&self, line: &[String], env: &[(&str, &str)]) -> Result<Proc> {
         let log = self.file(&format!("log-{}", self.logs.fetch_add(1, Ordering::Relaxed)));
-        // What a test says itself comes last, and counts.
+        // The test's own variables come last and override the others.
         let env: Vec<_> = self.path.env().iter().chain(env).map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         Proc::start(line, &env, &log)
     }
 
-    /// The processes that live in `side`'s namespace now.
+    /// Returns the processes in `side`'s namespace.
     pub fn pids(&self, side: &Side) -> Vec<u32> {
         let out = self.inside(&["ip", "netns", "pids", &side.netns]).output();
         let text = out.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
         text.split_whitespace().filter_map(|w| w.parse().ok()).collect()
     }
 
-    /// The process id of `side`'s daemon, if one runs.
+    /// Returns the process id of `side`'s daemon, if one runs.
     pub fn daemon(&self, side: &Side) -> Option<u32> {
         let weft = product::weft().ok()?;
         let ours = weft.as_os_str().as_encoded_bytes();
@@ -208,7 +209,7 @@ impl Lab {
         })
     }
 
-    /// Runs `ip ARGS` with the namespaces in sight.
+    /// Runs `ip ARGS` where the namespaces are visible.
     pub fn ip(&self, args: &str) -> Result<()> {
         let words: Vec<_> = std::iter::once("ip").chain(args.split_whitespace()).collect();
         let out = self.inside(&words).output().context("cannot run ip (package iproute2)")?;
@@ -250,13 +251,14 @@ impl Lab {
             self.ip(&format!("-n {netns} link set {interface} up"))?;
         }
         if a == b {
-            // Without any address, so that no device is on it.
+            // Without an address, so that it gets no RDMA device.
             self.ip(&format!("-n {a} link set cable up addrgenmode none"))?;
         }
         self.sides.iter().try_for_each(|side| self.wait_ready(side))
     }
 
-    /// The interface has no carrier until somebody opens the tap: [`Lab::wait_ready`] comes after that.
+    /// Builds the tap's namespace. The interface has no carrier until a program opens the tap: call [`Lab::wait_ready`]
+    /// after that.
     fn build_tap(&self, mtu: u32) -> Result<()> {
         let Side { netns, interface, v4, v6, .. } = self.client();
         self.ip(&format!("-n {netns} tuntap add {interface} mode tap"))?;
@@ -265,8 +267,8 @@ impl Lab {
         self.ip(&format!("-n {netns} link set {interface} mtu {mtu} up"))
     }
 
-    /// IPv6 answers nobody until the kernel has noticed the carrier, up to a second late; then the interface gets
-    /// its link-local address.
+    /// Waits until the interface answers IPv6. The kernel notices the carrier up to a second late; then the interface
+    /// gets its link-local address.
     pub fn wait_ready(&self, side: &Side) -> Result<()> {
         let until = Instant::now() + READY_WITHIN;
         let words = ["ip", "-n", &side.netns, "-6", "-o", "addr", "show", "dev", side.interface, "scope", "link"];
@@ -279,7 +281,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Removes the namespaces of test processes that were killed before they could.
+    /// Removes the namespaces of killed test processes.
     fn sweep(&self) {
         let Ok(out) = self.inside(&["ip", "netns", "list"]).output() else { return };
         for name in String::from_utf8_lossy(&out.stdout).lines().filter_map(|l| l.split(' ').next()) {
@@ -291,7 +293,7 @@ impl Lab {
         }
     }
 
-    /// Ends what lives in a namespace and removes it.
+    /// Kills the processes in a namespace and removes it.
     fn remove(&self, netns: &str) {
         if let Ok(out) = self.inside(&["ip", "netns", "pids", netns]).output() {
             let text = String::from_utf8_lossy(&out.stdout).into_owned();

@@ -1,9 +1,9 @@
-//! A bench for programs that we did not write.
+//! A test bench for third-party programs.
 //!
-//! A [`Lab`] is one or two network namespaces joined by a veth pair; a [`Proc`] is a program running in
-//! one of them under `weft run`; a [`Pair`] is a server and a client that must both end well; a [`Table`]
-//! runs many cases and reports every failure at its end. Whatever a test starts, dropping the lab ends:
-//! the processes by their own ids, then whatever else still lives inside the lab's namespaces.
+//! A [`Lab`] is one or two network namespaces joined by a veth pair; a [`Proc`] is a program running in one of them
+//! under `weft run`; a [`Pair`] is a server and a client that must both end well; a [`Table`] runs many cases and
+//! reports every failure at its end. Dropping the lab ends everything that a test started: the processes by their own
+//! ids, then all others inside the lab's namespaces.
 //!
 //! Labs need root, or an ordinary user who may create user namespaces; then everything happens inside one.
 

@@ -1,4 +1,4 @@
-//! What tests of subnet managers ask of them, whoever made them.
+//! Helpers of subnet manager tests, for any manager.
 
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use crate::fabric::Fabric;
 use crate::proc::Proc;
 
-/// How long a manager may take for whatever is asked of it.
+/// Time limit of a manager for any step.
 pub const WITHIN: Duration = Duration::from_secs(10);
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
     let limit = Instant::now() + WITHIN;
     while !holds()? {
@@ -19,7 +19,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> 
     Ok(())
 }
 
-/// A manager that was started, once it is the master or stands by: ours and OpenSM say so in the same words.
+/// Waits until a started manager is the master or stands by: Weft and OpenSM report it in the same words.
 pub fn settled(mut proc: Proc) -> Result<Proc> {
     let stands = |proc: &Proc| proc.text().contains("Entering MASTER") || proc.text().contains("Entering STANDBY");
     ensure!(proc.wait_until(WITHIN, stands), "{}", proc.kill().report());
@@ -27,7 +27,7 @@ pub fn settled(mut proc: Proc) -> Result<Proc> {
 }
 
 impl Fabric<'_> {
-    /// LID of the master as a host's program finds it.
+    /// Returns the LID of the master as a host's program finds it.
     pub fn master(&self, host: &str) -> Result<Option<u64>> {
         let said = self.run(host, &["sminfo"])?;
         let master = said.text.contains("SMINFO_MASTER");
@@ -35,7 +35,7 @@ impl Fabric<'_> {
         Ok(lid.filter(|_| master))
     }
 
-    /// Base LIDs of all hosts' first ports and of switches, by name.
+    /// Returns the base LIDs of all hosts' first ports and of switches, by name.
     pub fn lids(&self) -> Result<Vec<(String, u64)>> {
         let picture: serde_json::Value = serde_json::from_str(&self.weft(&["topology", "--format", "json"])?)?;
         let nodes = picture["nodes"].as_array().context("nodes")?;

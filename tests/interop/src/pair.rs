@@ -1,4 +1,4 @@
-//! A server and its client: started in order, waited for, and judged together.
+//! A server and its client: started in order, awaited, and judged together.
 
 use crate::lab::Lab;
 use crate::proc::{Ended, Proc};
@@ -6,16 +6,16 @@ use crate::user::Who;
 use anyhow::{Context, Result, bail};
 use std::time::Duration;
 
-/// The port that libibverbs' examples and perftest listen on by default.
+/// Default TCP port of libibverbs' examples and perftest.
 pub const DEFAULT_PORT: u16 = 18515;
 
-/// Times that a pair is run where perftest cannot measure the processor's clock.
+/// Runs of a pair when perftest cannot measure the processor's clock.
 pub(crate) const CLOCK_TRIES_MAX: u32 = 4;
 
-/// What a server and a client are to do.
+/// A server and a client to run.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// The server's words; the client's are the same and the server's address.
+    /// The server's words; the client's are the same plus the server's address.
     pub server: Vec<String>,
     /// The client's words without the server's address.
     pub client: Vec<String>,
@@ -23,27 +23,27 @@ pub struct Pair {
     pub server_env: Vec<(String, String)>,
     /// Environment of the client.
     pub client_env: Vec<(String, String)>,
-    /// Who the server runs as.
+    /// User that the server runs as.
     pub server_who: Who,
-    /// Who the client runs as.
+    /// User that the client runs as.
     pub client_who: Who,
-    /// How long the client may take.
+    /// Time limit of the client.
     pub limit: Duration,
     /// The TCP port on which the server waits for its client.
     pub port: u16,
 }
 
-/// How both ended.
+/// Results of both.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The server's end.
+    /// Result of the server.
     pub server: Ended,
-    /// The client's end.
+    /// Result of the client.
     pub client: Ended,
 }
 
 impl Pair {
-    /// `tool ARGS` on both sides.
+    /// Runs `tool ARGS` on both sides.
     pub fn new(tool: &str, args: &str) -> Pair {
         let words: Vec<_> = std::iter::once(tool).chain(args.split_whitespace()).map(str::to_owned).collect();
         Pair {
@@ -58,7 +58,7 @@ impl Pair {
         }
     }
 
-    /// Adds words to both command lines.
+    /// Appends arguments to both command lines.
     #[must_use]
     pub fn both(mut self, args: &str) -> Pair {
         self.server.extend(args.split_whitespace().map(str::to_owned));
@@ -66,7 +66,7 @@ impl Pair {
         self
     }
 
-    /// Adds words to each command line.
+    /// Appends different arguments to each command line.
     #[must_use]
     pub fn each(mut self, server: &str, client: &str) -> Pair {
         self.server.extend(server.split_whitespace().map(str::to_owned));
@@ -95,7 +95,7 @@ impl Pair {
         self
     }
 
-    /// How long the client may take.
+    /// Sets the client's time limit.
     #[must_use]
     pub fn within(mut self, seconds: u64) -> Pair {
         self.limit = Duration::from_secs(seconds);
@@ -123,7 +123,7 @@ impl Pair {
         lab.start(lab.client(), self.client_who, &env, &words)
     }
 
-    /// Runs both to their end, however they end; again if perftest could not measure the processor's clock.
+    /// Runs both to their end, whatever the result; again if perftest could not measure the processor's clock.
     pub fn run(&self, lab: &Lab) -> Result<Outcome> {
         let mut tries = 1;
         loop {
@@ -138,7 +138,7 @@ impl Pair {
     fn run_once(&self, lab: &Lab) -> Result<Outcome> {
         let server = self.start_server(lab)?;
         let client = self.start_client(lab)?.wait(self.limit);
-        // A server ends right after its client, or not at all.
+        // A server ends right after its client, or never.
         let server = server.wait(if client.ok() { Duration::from_secs(10) } else { Duration::from_secs(1) });
         Ok(Outcome { server, client })
     }
@@ -152,7 +152,7 @@ impl Pair {
         Ok(outcome)
     }
 
-    /// Runs both to success, then hands both texts to `judge`.
+    /// Runs both to success, then passes both outputs to `judge`.
     pub fn judged(&self, lab: &Lab, judge: impl Fn(&Outcome) -> Result<()>) -> Result<()> {
         let outcome = self.succeed(lab)?;
         judge(&outcome).with_context(|| outcome.report())
@@ -160,13 +160,13 @@ impl Pair {
 }
 
 impl Outcome {
-    /// Whether perftest gave up because it could not measure the processor's clock, as happens where others use the processor
-    /// meanwhile. It says so itself.
+    /// Returns whether perftest gave up because it could not measure the processor's clock, which happens on a busy
+    /// machine. It says so itself.
     pub fn lacks_clock(&self) -> bool {
         [&self.server, &self.client].iter().any(|end| !end.ok() && end.text.contains("Correlation coefficient"))
     }
 
-    /// Both ends in words.
+    /// Describes both results.
     pub fn report(&self) -> String {
         format!("server: {}\n      client: {}", self.server.report(), self.client.report())
     }

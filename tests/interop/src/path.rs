@@ -1,15 +1,15 @@
-//! The way that processes of one namespace take to each other. Between namespaces there is but one: packets.
+//! The transport between processes of one namespace. Between namespaces there is only one: packets.
 
 use crate::lab::{Lab, Side};
 use crate::user::Who;
 use anyhow::{Context, Result};
 
-/// A way, as the environment of a program chooses it.
+/// A transport, as a program's environment selects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Path {
-    /// What the product takes by itself: lanes, and copies into and out of each other's memory.
+    /// Weft's default: lanes, and copies into and out of each other's memory.
     SameHost,
-    /// The same, without shared pages: the kernel copies.
+    /// The default, but without shared pages: the kernel copies.
     Copies,
     /// Packets.
     Wire,
@@ -22,7 +22,7 @@ impl Path {
     /// All of them.
     pub const ALL: [Path; 3] = [Path::SameHost, Path::Copies, Path::Wire];
 
-    /// The variable that forces it.
+    /// Returns the variable that forces it.
     pub fn env(self) -> Option<(&'static str, &'static str)> {
         match self {
             Path::SameHost => None,
@@ -31,7 +31,7 @@ impl Path {
         }
     }
 
-    /// For a label.
+    /// Returns its name for labels.
     pub fn name(self) -> &'static str {
         match self {
             Path::SameHost => "same host",
@@ -42,7 +42,7 @@ impl Path {
 }
 
 impl Lab {
-    /// UDP datagrams that the side has received so far.
+    /// Returns the number of UDP datagrams that the side has received so far.
     pub fn datagrams(&self, side: &Side) -> Result<u64> {
         let text = |file: &str| -> Result<String> {
             let line = self.bare(side, Who::Root, &["cat", file]);
@@ -56,7 +56,7 @@ impl Lab {
     }
 }
 
-/// A field of a protocol in the form of `/proc/net/snmp`: a line of names, then a line of values.
+/// Returns a field of a protocol in the format of `/proc/net/snmp`: a line of names, then a line of values.
 fn field(text: &str, protocol: &str, name: &str) -> Option<u64> {
     let mut rows = text.lines().filter_map(|line| line.strip_prefix(protocol));
     let at = rows.next()?.split_whitespace().position(|word| word == name)?;

@@ -1,4 +1,4 @@
-# What the small programs share: the device by name, queue pairs, and a way to connect two of them.
+# Common code of the small programs: the device by name, queue pairs, and a way to connect two of them.
 import os, select, signal, sys, time
 import pyverbs.enums as e
 from pyverbs.addr import AHAttr, GlobalRoute
@@ -15,13 +15,13 @@ pd = PD(context)
 
 
 def rc(cq, sends=1, receives=1):
-    """A reliable queue pair in INIT's forecourt: RESET."""
+    """Creates a reliable queue pair in RESET."""
     cap = QPCap(max_send_wr=sends, max_recv_wr=receives, max_send_sge=1, max_recv_sge=1)
     return QP(pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq, cap=cap))
 
 
 def connect(qp, peer_qpn, peer_gid, timeout=14):
-    """To RTS towards a peer."""
+    """Modifies a queue pair to RTS with a peer."""
     access = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
     attr = QPAttr(qp_state=e.IBV_QPS_INIT, port_num=1)
     attr.qp_access_flags = access
@@ -36,11 +36,11 @@ def connect(qp, peer_qpn, peer_gid, timeout=14):
 
 
 def gid():
-    """The device's own GID."""
+    """Returns the device's own GID."""
     return context.query_gid(1, gid_index)
 
 
 def rss_kib():
-    """What the process holds in memory now, in KiB."""
+    """Returns the process's resident memory in KiB."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))

@@ -1,4 +1,4 @@
-//! One program: started in a process group of its own, its output kept in a file, ended in time.
+//! A program: started in a process group of its own, with its output in a file, and ended within a time limit.
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -8,35 +8,35 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often a wait looks again.
+/// Poll interval of a wait.
 const LOOK_EVERY: Duration = Duration::from_millis(4);
 
 /// A running program.
 #[derive(Debug)]
 pub struct Proc {
     child: Child,
-    /// The command as a person would type it.
+    /// The command line.
     pub line: String,
     log: PathBuf,
     started: Instant,
 }
 
-/// What a program left when it ended.
+/// Result of a program.
 #[derive(Debug)]
 pub struct Ended {
-    /// The command as a person would type it.
+    /// The command line.
     pub line: String,
-    /// Its exit status; `None` when it had to be killed because its time was over.
+    /// Its exit status; `None` if it was killed at its time limit.
     pub status: Option<ExitStatus>,
-    /// What it wrote to its output and its error output.
+    /// Its standard output and standard error.
     pub text: String,
     /// How long it ran.
     pub took: Duration,
 }
 
 impl Proc {
-    /// Starts `words` with `env` added to the environment; output goes to `log`. The program works in `log`'s directory:
-    /// the tests' own may lie below one that its user may not enter.
+    /// Starts `words` with `env` added to the environment; output goes to `log`. The program works in `log`'s
+    /// directory: the tests' own may be below one that its user may not enter.
     pub fn start(words: &[String], env: &[(String, String)], log: &Path) -> Result<Proc> {
         let (program, args) = words.split_first().context("an empty command")?;
         let file = std::fs::File::create(log)?;
@@ -58,17 +58,17 @@ impl Proc {
         Ok(Proc { child, line, log: log.to_path_buf(), started: Instant::now() })
     }
 
-    /// The process id of what was started (which `ip netns exec` and `setpriv` become).
+    /// Returns the process id of the started command (which `ip netns exec` and `setpriv` become).
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it wrote so far.
+    /// Returns its output so far.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    /// Whether it still runs.
+    /// Returns whether it still runs.
     pub fn running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -80,7 +80,7 @@ impl Proc {
         }
     }
 
-    /// Waits until `ready` holds; false when the program ended before or `limit` passed.
+    /// Waits until `ready` holds; false if the program ended before or `limit` passed.
     pub fn wait_until(&mut self, limit: Duration, mut ready: impl FnMut(&Proc) -> bool) -> bool {
         let until = Instant::now() + limit;
         loop {
@@ -94,12 +94,12 @@ impl Proc {
         }
     }
 
-    /// Waits until a TCP port is listened on in the program's network namespace.
+    /// Waits until a program listens on a TCP port in this program's network namespace.
     pub fn wait_listening(&mut self, port: u16, limit: Duration) -> bool {
         self.wait_until(limit, |p| listening(p.pid(), port))
     }
 
-    /// Waits for its end; kills it when `limit` has passed.
+    /// Waits for its end; kills it after `limit`.
     pub fn wait(mut self, limit: Duration) -> Ended {
         let until = Instant::now() + limit;
         let status = loop {
@@ -114,14 +114,14 @@ impl Proc {
         Ended { line: self.line.clone(), status, text: self.text(), took }
     }
 
-    /// Kills it now and returns what it left.
+    /// Kills it now and returns its result.
     pub fn kill(mut self) -> Ended {
         let took = self.started.elapsed();
         self.end();
         Ended { line: self.line.clone(), status: None, text: self.text(), took }
     }
 
-    /// SIGKILL to the group, and the child reaped. Safe to repeat: a reaped child is not signalled again.
+    /// Sends SIGKILL to the group, and reaps the child. Safe to repeat: a reaped child gets no second signal.
     fn end(&mut self) {
         if self.running() {
             self.signal(Signal::KILL);
@@ -137,12 +137,12 @@ impl Drop for Proc {
 }
 
 impl Ended {
-    /// Exit status 0.
+    /// Returns whether the exit status is 0.
     pub fn ok(&self) -> bool {
         self.status.is_some_and(|s| s.success())
     }
 
-    /// How it ended, in words.
+    /// Describes how it ended.
     pub fn how(&self) -> String {
         match self.status {
             None => format!("was killed after {:.1} s", self.took.as_secs_f32()),
@@ -154,12 +154,12 @@ impl Ended {
         }
     }
 
-    /// An error that tells everything, unless it ended with exit status 0.
+    /// Returns an error with the full report, unless it ended with exit status 0.
     pub fn success(self) -> Result<Ended> {
         if self.ok() { Ok(self) } else { Err(anyhow::anyhow!("{}", self.report())) }
     }
 
-    /// The command, how it ended, and the last lines it wrote.
+    /// Returns the command, how it ended, and its last output lines.
     pub fn report(&self) -> String {
         let lines: Vec<_> = self.text.lines().collect();
         let tail = lines[lines.len().saturating_sub(25)..].join("\n        ");
@@ -167,7 +167,7 @@ impl Ended {
     }
 }
 
-/// Whether anybody listens on TCP `port` in the network namespace of process `pid`.
+/// Returns whether a program listens on TCP `port` in the network namespace of process `pid`.
 fn listening(pid: u32, port: u16) -> bool {
     ["tcp", "tcp6"].iter().any(|table| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
@@ -175,7 +175,7 @@ fn listening(pid: u32, port: u16) -> bool {
     })
 }
 
-/// Whether a table of sockets as `/proc/net/tcp` prints it has one that listens on `port`.
+/// Returns whether a table of sockets in the format of `/proc/net/tcp` has one that listens on `port`.
 pub(crate) fn listens(table: &str, port: u16) -> bool {
     let wanted = format!(":{port:04X}");
     table.lines().any(|line| {

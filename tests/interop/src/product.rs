@@ -1,49 +1,51 @@
-//! Where the built product is: the command that the tests run.
+//! Location of the product under test.
 //!
-//! `target/release/weft`, that of another profile (`WEFT_PROFILE`), or `WEFT_BIN` to judge an installed one. An ordinary user of the lab (nobody) must
-//! be able to read it: below a closed home directory it is copied to a place that everyone can read.
+//! `target/release/weft`, that of another profile (`WEFT_PROFILE`), or `WEFT_BIN` to test an installed one. An ordinary
+//! user of the lab must be able to read it: below a closed home directory it is copied to a place that everyone can
+//! read.
 
 use anyhow::{Context, Result, bail};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The repository's root.
+/// Returns the repository's root.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_path_buf()
 }
 
-/// Cargo's target directory.
+/// Returns Cargo's target directory.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// The `weft` command under test.
+/// Returns the `weft` command under test.
 pub fn weft() -> Result<PathBuf> {
     static FOUND: OnceLock<std::result::Result<PathBuf, String>> = OnceLock::new();
     FOUND.get_or_init(|| find().map_err(|e| format!("{e:#}"))).clone().map_err(anyhow::Error::msg)
 }
 
-/// The profile that what is shipped is built with.
+/// Build profile of releases.
 pub const SHIPPED: &str = "dist";
 
-/// The environment's variable that names the profile of the command under test.
+/// Environment variable with the profile of the command under test.
 pub const PROFILE_VARIABLE: &str = "WEFT_PROFILE";
 
 static PROFILE: OnceLock<String> = OnceLock::new();
 
-/// Lets this process run the command that was built with `profile`, whatever the environment says. Before [`weft`].
+/// Lets this process run the command that was built with `profile`, whatever the environment says. Must come before
+/// [`weft`].
 pub fn select_profile(profile: &str) {
     let _ = PROFILE.set(profile.to_owned());
 }
 
-/// The directory of the libraries that belong to the command.
+/// Returns the directory of the command's libraries.
 pub fn libraries() -> Result<PathBuf> {
     Ok(weft()?.parent().context("the command has no directory")?.join("rdma"))
 }
 
-/// The version that the command under test tells of itself.
+/// Returns the version that the command under test reports.
 pub fn version() -> Result<String> {
     let out = std::process::Command::new(weft()?).arg("--version").output()?;
     Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
@@ -73,7 +75,7 @@ fn copy(weft: &Path) -> Result<PathBuf> {
     let files = std::fs::read_dir(from)?.flatten().map(|e| e.path());
     let files = files.filter(|p| p == weft || p.extension().is_some_and(|e| e == "so"));
     let mut copy = std::process::Command::new("cp");
-    // A daemon of an earlier run may still execute the file that a new one takes the place of.
+    // An earlier run's daemon may still execute the file that this replaces.
     copy.args(["-a", "--remove-destination"]).args(files).args(rdma.exists().then_some(&rdma)).arg(&to);
     if !copy.status()?.success() {
         bail!("cannot copy the product from {} to {}", from.display(), to.display());

@@ -5,13 +5,13 @@ use crate::proc::Proc;
 use crate::user::Who;
 use anyhow::{Context, Result};
 
-/// What must be installed for these programs: name it to [`crate::skip::have`].
+/// Required file of these programs, for [`crate::skip::have`].
 pub const PYVERBS: &str = "/usr/lib/python3/dist-packages/pyverbs/__init__.py";
 
-/// The words every script begins with: a device, a protection domain, and two helpers.
+/// Start of every script: a device, a protection domain, and two helpers.
 const PRELUDE: &str = include_str!("prelude.py");
 
-/// Writes `body` behind the prelude and starts it under `weft run` with the side's device as argument.
+/// Writes `body` after the prelude and starts it under `weft run` with the side's device as argument.
 pub fn start(lab: &Lab, side: &Side, who: Who, name: &str, body: &str) -> Result<Proc> {
     start_env(lab, side, who, &[], name, body)
 }

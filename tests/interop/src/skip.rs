@@ -1,16 +1,16 @@
 //! Skips, counted: a test that cannot run here says so where `cargo xtask test` finds it.
 //!
-//! Rust's test harness has no word for "skipped at run time"; without this a missing tool would count as a
-//! pass. `WEFT_SKIPS` names the file that collects the skips; with `CI=true` a skip is a failure at once.
+//! Rust's test harness has no "skipped at run time"; without this a missing tool would count as a pass. `WEFT_SKIPS`
+//! names the file that collects the skips; with `CI=true` a skip is a failure at once.
 
 use std::io::Write;
 
-/// Whether this run may not skip anything.
+/// Returns whether this run may not skip anything.
 pub fn forbidden() -> bool {
     std::env::var("CI").is_ok_and(|v| v == "true" || v == "1")
 }
 
-/// Notes that `what` was skipped for `why`; the caller returns after it.
+/// Records that `what` was skipped because of `why`; the caller returns after it.
 ///
 /// # Panics
 /// With `CI=true`, where a skip is a failure.
@@ -24,7 +24,7 @@ pub fn skip(what: &str, why: &str) {
     }
 }
 
-/// Whether every one of `tools` is found on PATH; what is missing is noted as a skip of `what`.
+/// Returns whether all `tools` are on PATH; a missing one is recorded as a skip of `what`.
 pub fn have(what: &str, tools: &[&str]) -> bool {
     let missing: Vec<_> = tools.iter().copied().filter(|t| on_path(t).is_none()).collect();
     if missing.is_empty() {
@@ -34,7 +34,7 @@ pub fn have(what: &str, tools: &[&str]) -> bool {
     false
 }
 
-/// Where `tool` is on PATH, the administrator's directories included; a path stands for itself.
+/// Returns the path of `tool` on PATH, the administrator's directories included; a path stands for itself.
 pub fn on_path(tool: &str) -> Option<std::path::PathBuf> {
     if tool.starts_with('/') {
         return std::path::Path::new(tool).is_file().then(|| tool.into());

@@ -1,10 +1,10 @@
-//! Many cases in one test: each runs, every failure is kept, the end tells them all.
+//! Many cases in one test: each runs, and the end reports every failure.
 
 use anyhow::Result;
 use std::io::Write;
 use std::time::Instant;
 
-/// After so many failures a table stops: its point is made, and each may have cost a timeout.
+/// Failures after which a table stops: each may cost a timeout.
 const FAILURES_MAX: usize = 6;
 
 /// A table of cases.
@@ -19,7 +19,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table. `WEFT_ONLY=text` runs only the cases whose label contains the text.
+    /// Creates an empty table. `WEFT_ONLY=text` runs only the cases whose label contains the text.
     pub fn new(name: &'static str) -> Table {
         let only = std::env::var("WEFT_ONLY").ok().filter(|t| !t.is_empty());
         Table { name, only, failures: Vec::new(), ran: 0, left: 0, started: Instant::now() }
@@ -48,7 +48,7 @@ impl Table {
     /// Ends the table.
     ///
     /// # Panics
-    /// When a case failed; the message tells all of them.
+    /// If a case failed; the message lists all failures.
     pub fn finish(self) {
         let took = self.started.elapsed().as_secs_f32();
         note(&format!("{}: {} cases, {} failed, {took:.1} s", self.name, self.ran, self.failures.len()));
@@ -64,7 +64,7 @@ impl Table {
     }
 }
 
-/// Writes a line for whoever watches: to the test's output, and to the file `WEFT_REPORT` if set.
+/// Writes a progress line to the test's output, and to the file `WEFT_REPORT` if set.
 pub fn note(line: &str) {
     eprintln!("{line}");
     if let Some(path) = std::env::var_os("WEFT_REPORT")
@@ -74,7 +74,7 @@ pub fn note(line: &str) {
     }
 }
 
-/// Whether only a sample of each table is wanted (`cargo xtask test --quick`).
+/// Returns whether to run only a sample of each table (`cargo xtask test --quick`).
 pub fn quick() -> bool {
     std::env::var_os("WEFT_QUICK").is_some()
 }

@@ -1,13 +1,13 @@
-//! Who runs a program in the lab, and how a lab is entered by whoever runs the tests.
+//! The users that run programs in a lab, and the way into a lab for the user who runs the tests.
 
 use anyhow::{Result, bail};
 use std::process::{Child, Command, Stdio};
 
-/// The user and group id of "an ordinary user" (www-data). Not nobody's: that number stands for everybody who has none in
-/// a user namespace, so those who bear it do not let each other copy from their memory.
+/// User and group id of "an ordinary user" (www-data). Not 65534: in a user namespace that number stands for every
+/// unmapped id, so processes with it may not copy from each other's memory.
 pub const ORDINARY_UID: u32 = 33;
 
-/// Who a program runs as.
+/// User that a program runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Who {
     /// Root (or root of the user namespace, where the tests run as an ordinary user).
@@ -17,11 +17,11 @@ pub enum Who {
 }
 
 impl Who {
-    /// Both, in the order in which they are easier to satisfy.
+    /// Both, the easier to satisfy first.
     pub const BOTH: [Who; 2] = [Who::Root, Who::Ordinary];
 }
 
-/// The way into the place where namespaces can be made.
+/// Access to a place where namespaces can be made.
 #[derive(Debug)]
 pub enum Door {
     /// The tests run as root.
@@ -31,12 +31,12 @@ pub enum Door {
 }
 
 impl Door {
-    /// Opens the way, or says what forbids it.
+    /// Gets access, or returns the reason why it is forbidden.
     pub fn open() -> Result<Door> {
         if rustix::process::geteuid().is_root() {
             return Ok(Door::Root);
         }
-        // Its own /run, so that `ip netns add` has a place; a pipe tells when the place is ready.
+        // Its own /run, so that `ip netns add` has a place; a pipe signals that the place is ready.
         let mut child = Command::new("unshare")
             .args(["-Urnm", "--propagation", "private", "sh", "-c"])
             .arg("mount -t tmpfs none /run && echo ready && exec sleep infinity")
@@ -56,7 +56,7 @@ impl Door {
         Ok(Door::Holder(child))
     }
 
-    /// The words that stand before a command so that it runs inside.
+    /// Returns the command prefix that runs a command inside.
     pub fn enter(&self) -> Vec<String> {
         match self {
             Door::Root => Vec::new(),
@@ -67,7 +67,7 @@ impl Door {
         }
     }
 
-    /// The words that stand before a command so that it runs as `who`, once inside.
+    /// Returns the command prefix that runs a command as `who`, once inside.
     pub fn become_user(&self, who: Who) -> Vec<String> {
         let id = ORDINARY_UID;
         let words = match (self, who) {
@@ -75,7 +75,7 @@ impl Door {
             (Door::Root, Who::Ordinary) => {
                 vec!["setpriv".into(), format!("--reuid={id}"), format!("--regid={id}"), "--clear-groups".into()]
             }
-            // Only one id is mapped in here: an inner user namespace takes the capabilities away.
+            // Only one id is mapped in here: an inner user namespace drops the capabilities.
             (Door::Holder(_), Who::Ordinary) => {
                 vec!["unshare".into(), "-U".into(), format!("--map-user={id}"), format!("--map-group={id}")]
             }

@@ -1,7 +1,7 @@
-//! Faults of the application: each call and each completion says what the manual pages say.
+//! Application errors: each call and each completion behaves as the manual pages say.
 //!
-//! Small programs over pyverbs; each posts something wrong between two good queue pairs, or asks for what
-//! cannot be had.
+//! Small programs over pyverbs; each posts a faulty request between two good queue pairs, or requests an impossible
+//! resource.
 
 use anyhow::ensure;
 use std::time::Duration;
@@ -66,7 +66,7 @@ def refused(call, code):
     raise SystemExit('it was allowed')
 ";
 
-/// What is wrong, who does it, and the program that must print "as it must be".
+/// The fault, the user, and the program that must print "as it must be".
 const SCRIPTS: &[(&str, Who, &str)] = &[
     (
         "a good WRITE",

@@ -1,5 +1,5 @@
-//! The middleware that applications are written for: UCX, libfabric, Open MPI, MPICH and fio, unmodified, within a host, between
-//! two, and on a fabric. What they move is compared where they can do that: fi_pingpong's `-c`, and an MPI program of ours.
+//! Middleware under real applications: UCX, libfabric, Open MPI, MPICH and fio, unmodified, within a host, between two,
+//! and on a fabric. The data is compared where possible: by fi_pingpong's `-c`, and by Weft's own MPI program.
 
 use anyhow::{Context, Result, ensure};
 use std::process::Command;
@@ -9,14 +9,14 @@ use weft_interop::ends::Ends;
 use weft_interop::{Lab, Proc, Shape, Side, Table, Who, skip};
 
 const MPI_SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/applications_calls/mpi.c");
-/// Where UCX's and libfabric's programs find each other, by TCP.
+/// TCP port where UCX's and libfabric's programs find each other.
 const PORT: u16 = 13737;
-/// How long any of the programs may take.
+/// Time limit of any of the programs.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// UCX's transports: connected queue pairs that datagrams set up, and datagrams alone.
 const UCX_TRANSPORTS: [&str; 2] = ["rc_v,self", "ud_verbs,self"];
-/// Its tests, and how many messages of how many bytes.
+/// UCX's tests, with the number of messages and their bytes.
 const UCX_TESTS: &[(&str, &str, &str)] = &[
     ("tag_lat", "1000", "8"),
     ("tag_lat", "1000", "1"),
@@ -32,7 +32,7 @@ const UCX_TESTS: &[(&str, &str, &str)] = &[
     ("ucp_swap", "500", "4"),
     ("ucp_cswap", "500", "8"),
 ];
-/// Tests of its lower level, which goes by one device and transport.
+/// UCT tests, each on one device and transport.
 const UCT_TESTS: &[(&str, &str)] = &[
     ("rc_verbs", "-t am_lat -D short -s 8"),
     ("rc_verbs", "-t am_bw -D bcopy -s 4096"),
@@ -43,10 +43,10 @@ const UCT_TESTS: &[(&str, &str)] = &[
     ("ud_verbs", "-t am_lat -D short -s 8"),
     ("ud_verbs", "-t am_bw -D bcopy -s 512"),
 ];
-/// libfabric's provider and kind of endpoint.
+/// libfabric's providers and endpoint types.
 const ENDPOINTS: &[(&str, &str)] =
     &[("verbs", "msg"), ("verbs;ofi_rxm", "rdm"), ("verbs;ofi_rxd", "rdm"), ("verbs", "dgram")];
-/// How Open MPI is told to go: the point-to-point layer, then what that goes by.
+/// Open MPI's configurations: the point-to-point layer, then its transport.
 const MPI_WAYS: &[(&str, &str)] = &[
     ("--mca pml ucx", "UCX_TLS=rc_v,self"),
     ("--mca pml ucx", "UCX_TLS=ud_v,self"),
@@ -62,7 +62,7 @@ fn ucx() {
     let mut table = Table::new("UCX");
     for (shape, who) in [(Shape::Two { mtu: 1500 }, Who::Root), (Shape::One, Who::Root), (Shape::One, Who::Ordinary)] {
         let lab = Lab::new(shape).expect("a lab");
-        // An ordinary user's programs take another way to each other's memory: a sample of both shows it.
+        // An ordinary user's programs access each other's memory in another way: a sample shows that it works.
         let every = if who == Who::Ordinary { 3 } else { 1 };
         let tests = UCX_TRANSPORTS.iter().flat_map(|t| UCX_TESTS.iter().map(move |c| (t, c))).step_by(every);
         for (transport, (test, count, bytes)) in tests {
@@ -117,7 +117,7 @@ fn libfabric() {
         let lab = Lab::new(shape).expect("a lab");
         for (provider, endpoint) in ENDPOINTS {
             for bytes in ["1", "900", "1000000"] {
-                // A datagram is no longer than a packet, and what rxd makes of many is slow.
+                // A datagram is at most a packet long, and rxd is slow with large messages.
                 if (*endpoint == "dgram" || *provider == "verbs;ofi_rxd") && bytes.len() > 3 {
                     continue;
                 }
@@ -148,8 +148,8 @@ fn fio() {
         for verb in verbs {
             table.case(&format!("{shape:?}: verb={verb}"), || {
                 let common = "fio --name=job --ioengine=rdma --port=8765 --bs=64k --size=8m";
-                // It asks for no retries where no receive waits, sleeps half a second after it has connected and then sends:
-                // the receiver posts a receive for every message, and has that long to do so.
+                // fio allows no RNR retries, and sleeps half a second after connecting before it sends. Within that
+                // time the receiver must post a receive for every message.
                 let server = format!("{common} --rw=read --iodepth=128");
                 let client = format!("{common} --rw=write --iodepth=8 --verb={verb} --hostname={}", lab.server().v4);
                 until_late_enough(3, &[UNREADY], |_| {
@@ -185,7 +185,7 @@ fn open_mpi() {
     table.finish();
 }
 
-/// Its openib BTL by InfiniBand's own connection manager, which wants to hear of no speed beyond HDR.
+/// Open MPI's openib BTL with InfiniBand's own connection manager, which knows no speed beyond HDR.
 #[test]
 fn open_mpi_by_verbs_on_a_fabric() {
     if !skip::have("Open MPI by verbs", &["ip", "mpicc.openmpi", "mpirun.openmpi"]) {
@@ -231,7 +231,7 @@ fn mpich() {
             table.case(&format!("{who:?}: UCX_TLS={transport}, 3 processes"), || {
                 let device = format!("UCX_NET_DEVICES={}:1", lab.device(lab.client())?.name);
                 let transport = format!("UCX_TLS={transport}");
-                // Without that its processes of one host meet in memory of their own.
+                // Otherwise its processes of one host use shared memory instead.
                 let before = ["env", "MPIR_CVAR_NOLOCAL=1", &transport, &device];
                 let line = [&before[..], &["mpiexec.mpich", "-n", "3", &program]].concat();
                 let ended = lab.run(lab.client(), who, &[], &line)?.success()?;
@@ -243,7 +243,7 @@ fn mpich() {
     table.finish();
 }
 
-/// One test of ucx_perftest at both ends.
+/// Runs one test of ucx_perftest at both ends.
 fn perftest(lab: &Lab, who: Who, transport: &str, words: &str) -> Result<()> {
     let device = format!("{}:1", lab.device(lab.client())?.name);
     let env = [("UCX_TLS", transport), ("UCX_NET_DEVICES", &device)];
@@ -267,14 +267,14 @@ fn on_a_fabric(lab: &Lab, transport: &str, test: &str) -> Result<()> {
     measured(&both(start("node2", &client)?, server)?)
 }
 
-/// What ucx_perftest ends with.
+/// Checks the result at the end of ucx_perftest's output.
 fn measured(text: &str) -> Result<()> {
     ensure!(text.contains("Final:"), "no figures: {text}");
     ensure!(!text.contains("ERROR") && !text.contains("WARN"), "{text}");
     Ok(())
 }
 
-/// Runs a server that listens by TCP and its client to success; what the client wrote.
+/// Runs a server that listens on TCP and its client to success; returns the client's output.
 fn pair(lab: &Lab, who: Who, env: &[(&str, &str)], server: &[&str], client: &[&str]) -> Result<String> {
     let server = listening(lab.start(lab.server(), who, env, server)?)?;
     both(lab.start(lab.client(), who, env, client)?, server)
@@ -302,7 +302,7 @@ fn compile(lab: &Lab, compiler: &str) -> Result<String> {
 fn mpi(lab: &Lab, who: Who, layer: &str, way: &str, processes: usize, program: &str) -> Result<()> {
     let side: &Side = lab.client();
     let devices = format!("UCX_NET_DEVICES={}:1", lab.device(side)?.name);
-    // Session files have a place of their own, and home is where an ordinary user may write.
+    // Session files need a place of their own, and home must be writable by an ordinary user.
     let place = lab.file(&format!("mpi-{who:?}")).display().to_string();
     let count = processes.to_string();
     let (home, temporary) = (format!("HOME={place}"), format!("TMPDIR={place}"));
@@ -311,7 +311,7 @@ fn mpi(lab: &Lab, who: Who, layer: &str, way: &str, processes: usize, program: &
     let root = ["OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"];
     let before = [&["env", &home, &temporary], &root[..], &[devices.as_str(), way, "mpirun.openmpi"]].concat();
     let layer: Vec<_> = layer.split_whitespace().collect();
-    // No other way than the one asked for, and no remote shell that would have to be installed.
+    // Only the selected transport, and no remote shell, which would have to be installed.
     let options = ["--oversubscribe", "--mca", "plm", "isolated", "--mca", "btl", "self", "-n", &count];
     let ended = lab.run(side, who, &[], &[&before[..], &options, &layer, &[program]].concat())?.success()?;
     ensure!(ended.text.contains(&format!("all {processes} right")), "{}", ended.report());

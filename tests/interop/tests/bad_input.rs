@@ -1,17 +1,17 @@
-//! What is wrong is told, and costs nobody else anything.
+//! Bad input is reported, and harms no other program.
 
 use anyhow::{Result, ensure};
 use std::time::Duration;
 use weft_interop::{Ended, Lab, Pair, Shape, Table, Who, skip};
 
-/// A UDP socket on the RoCE port that shares it with nobody, as Linux's rxe has.
+/// An exclusive UDP socket on the RoCE port, such as that of Linux's rxe.
 const SQUATTER: &str = "import socket, time\n\
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('0.0.0.0', 4791))\n\
     t = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)\n\
     t.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1); t.bind(('::', 4791))\n\
     print('squatting', flush=True); time.sleep(60)";
 
-/// A daemon of another version: it takes any hello and answers with a protocol of its own.
+/// A daemon of another version: it accepts any hello and answers with a different protocol.
 const STRANGER: &str = "import socket, struct\n\
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.bind('\\0weft-daemon-0'); s.listen(8)\n\
     print('listening', flush=True)\n\
@@ -19,8 +19,8 @@ const STRANGER: &str = "import socket, struct\n\
     \x20   c, _ = s.accept(); c.recv(4096)\n\
     \x20   c.send(b'WEFD' + struct.pack('<IBH', 4242, 1, 0)); c.close()";
 
-/// A daemon of another user: all is as it should be, but that the device's name leads out of the directory that
-/// `weft run` would make for it, to the file that the argument names.
+/// A daemon of another user: everything is valid except that the device's name leads out of the directory that `weft
+/// run` would make for it, to the file that the argument names.
 const TRAP: &str = "import socket, struct, sys\n\
     def v(n):\n\
     \x20   out = b''\n\
@@ -37,7 +37,7 @@ const TRAP: &str = "import socket, struct, sys\n\
     \x20   while (m := c.recv(4096)):\n\
     \x20       c.send(v(0) + v(m[0]) + v(0) + (v(0) if m[1] == 1 else v(1) + v(1) + info + b'\\0'))";
 
-/// Arbitrary bytes, and RoCE packets with arbitrary insides, at every queue pair number that comes.
+/// Arbitrary bytes, and RoCE packets with arbitrary contents, to random queue pair numbers.
 const GARBAGE: &str = "import random, socket, sys, time\n\
     random.seed(1); s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); until = time.time() + 3\n\
     while time.time() < until:\n\
@@ -49,7 +49,7 @@ const GARBAGE: &str = "import random, socket, sys, time\n\
     \x20   except OSError: pass\n\
     \x20   time.sleep(0.0003)";
 
-/// What a hostile program says to the daemon.
+/// Messages of a hostile program to the daemon.
 const HECKLER: &str = "import os, random, socket, struct\n\
     random.seed(2)\n\
     for round in range(300):\n\
@@ -123,7 +123,7 @@ fn port_taken() {
         let ended = lab.run(side, Who::Root, &[], &["ibv_rc_pingpong", "-g", "0"])?;
         fails_with(&ended, &["4791"])?;
         squatter.kill();
-        // Without a restart of anything.
+        // It recovers without a restart.
         let until = std::time::Instant::now() + Duration::from_secs(15);
         loop {
             let result = Pair::new("ibv_rc_pingpong", "-c -g 0").succeed(&lab);

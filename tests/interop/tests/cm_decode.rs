@@ -1,4 +1,5 @@
-//! CM messages that we write, read by tshark: no packet is malformed, and tshark finds in each field what we put there.
+//! CM messages written by Weft and read by tshark: no packet is malformed, and tshark finds the right value in each
+//! field.
 
 use std::path::Path as File;
 use std::process::Command;
@@ -11,7 +12,7 @@ use weft_wire::pcapng::{self, Direction};
 use weft_wire::roce::{self, IpMeta};
 use weft_wire::{Psn, ROCE_V2_PORT};
 
-/// Fields by tshark's names, and what they must show.
+/// Fields by tshark's names, and their expected values.
 type Fields = &'static [(&'static str, &'static str)];
 
 const LOCAL: u32 = 0x1122_3344;
@@ -175,7 +176,7 @@ fn rej() -> Rej {
     }
 }
 
-/// Every message, and the fields that this tshark can show of it. Of the others it says the name at least.
+/// Returns every message, with the fields that this tshark can show of it. Of the others it shows at least the name.
 fn cases() -> Vec<(CmMessage, bool, Vec<Fields>)> {
     let ids = (LOCAL, REMOTE);
     let rtu = Rtu { local_comm_id: ids.0, remote_comm_id: ids.1, private_data: PrivateData([1; RTU_PRIVATE_MAX]) };
@@ -197,7 +198,7 @@ fn cases() -> Vec<(CmMessage, bool, Vec<Fields>)> {
     ]
 }
 
-/// A capture of one frame.
+/// Returns a capture of one frame.
 fn capture(message: &CmMessage, v6: bool) -> Vec<u8> {
     let gmp = Gmp { pkey: 0xffff, psn: Psn::new(7), src_qp: 1, mad: message.to_mad(0x0102_0304_0506_0708) };
     let (src, dst) = (address(v6, 1), address(v6, 2));

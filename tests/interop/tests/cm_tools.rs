@@ -1,5 +1,5 @@
-//! Our own tools of the RDMA connection manager against Debian's: every pair of them says what two of Debian's say, and
-//! ends as they do. And what our commands tell of the manager itself.
+//! Weft's tools of the RDMA connection manager against Debian's: every pair of them prints the same and ends the same
+//! way as two of Debian's. Also Weft's own commands about the manager.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::time::{Duration, Instant};
@@ -7,11 +7,11 @@ use weft_interop::{Ended, Lab, Proc, Shape, Side, Table, Who, product, skip};
 
 const TOOLS: &[&str] = &["ip", "rping", "ucmatose", "udaddy", "mckey", "rstream", "cmtime"];
 
-/// A server must listen, or be a member of its group, by then.
+/// Time limit for a server to listen, or to join its group.
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);
-/// No client takes longer.
+/// Time limit of a client.
 const CLIENT_WITHIN: Duration = Duration::from_secs(30);
-/// A server ends right after its client, or not at all.
+/// Time limit for a server to end after its client.
 const SERVER_WITHIN: Duration = Duration::from_secs(10);
 
 /// A pair of command lines. `{s}` and `{s6}` stand for the server's addresses, `{c}` for the client's.
@@ -74,12 +74,12 @@ fn ours_and_debians_say_the_same_of_each_other() {
     table.finish();
 }
 
-/// Runs both to their end; server and client.
+/// Runs both to their end; returns server and client.
 fn play(lab: &Lab, case: &Case, ours_serves: bool, ours_asks: bool) -> Result<[Ended; 2]> {
     let mut server = start(lab, lab.server(), case.tool, case.server, ours_serves)?;
     wait_listening(lab, case, &mut server)?;
     let client = start(lab, lab.client(), case.tool, case.client, ours_asks)?.wait(CLIENT_WITHIN);
-    // cmtime's server serves for ever.
+    // cmtime's server runs forever.
     let server = if case.tool == "cmtime" { server.kill() } else { server.wait(SERVER_WITHIN) };
     ensure!(client.ok() && (server.ok() || case.tool == "cmtime"), "{}\n{}", client.report(), server.report());
     Ok([server, client])
@@ -112,13 +112,13 @@ fn wait_listening(lab: &Lab, case: &Case, server: &mut Proc) -> Result<()> {
     bail!("the server does not listen: {}", server.text())
 }
 
-/// What both must print: lines in any order, for standard output is buffered in the originals and standard error is
-/// not; numbers that are measured left out.
+/// Normalizes an output for comparison. Lines may be in any order, because standard output is buffered in the originals
+/// and standard error is not; measured numbers are left out.
 fn normal(case: &Case, ended: &Ended) -> String {
     let mut lines: Vec<_> = ended
         .text
         .lines()
-        // The original's client ends while this is under way, and prints it or not.
+        // The original's client may end before or after it prints this.
         .filter(|line| !line.starts_with("client DISCONNECT EVENT"))
         .map(|line| match case.tool {
             "rstream" => line.split_whitespace().take(5).collect::<Vec<_>>().join(" "),
@@ -139,7 +139,7 @@ fn what_is_wrong_is_told_as_the_originals_tell_it() {
     let lab = Lab::new(Shape::Two { mtu: 1500 }).expect("a lab");
     let mut table = Table::new("our RDMA CM tools, mistakes");
     let nobody = lab.server().v4;
-    // Somebody is there, and not at the port that is asked for.
+    // A server runs there, but on another port.
     let there = start(&lab, lab.server(), "rping", "-s -p 9003", true).expect("a server");
     let lines: &[&[&str]] = &[
         &["rping", "-h"],
@@ -175,7 +175,7 @@ fn what_is_wrong_is_told_as_the_originals_tell_it() {
     table.finish();
 }
 
-/// Lines in an order that does not depend on buffers, without the one option that only ours have.
+/// Returns lines in an order that does not depend on buffering, without the one option that only Weft's tools have.
 fn sorted(text: &str) -> String {
     let mut lines: Vec<_> = text.lines().filter(|line| !line.contains("--system")).collect();
     lines.sort_unstable();

@@ -1,11 +1,11 @@
-//! kill -9 in the middle of traffic: the survivor gets what an adapter gives, and the next run works.
+//! kill -9 in the middle of traffic: the survivor gets the errors of an adapter, and the next run works.
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 use weft_interop::{Ended, Lab, Pair, Path, Proc, Shape, Table, Who, skip};
 
-/// Where, and by which path.
+/// Shape of the lab, and transport.
 const PLACES: [(Shape, Path); 4] = [
     (Shape::One, Path::SameHost),
     (Shape::One, Path::Copies),
@@ -13,16 +13,16 @@ const PLACES: [(Shape, Path); 4] = [
     (Shape::Two { mtu: 1500 }, Path::SameHost),
 ];
 
-/// How often a death is tried until it comes while something is unacknowledged.
+/// Tries until a death comes while a message is unacknowledged.
 const TRIES: usize = 10;
 
-/// How long each of those may take: who has not ended by then waits for an answer.
+/// Time limit of each try: a survivor that still runs then waits for a reply.
 const TRY: Duration = Duration::from_secs(5);
 
-/// How long traffic flows before something is killed.
+/// Duration of traffic before the kill.
 const FLOW: Duration = Duration::from_millis(300);
 
-/// retry_cnt 7 with timeout 14 takes half a second at least; an adapter may take four times as long.
+/// retry_cnt 7 with timeout 14 takes at least half a second; an adapter may take four times as long.
 const GIVE_UP: Duration = Duration::from_secs(10);
 
 #[test]
@@ -37,7 +37,7 @@ fn survivors() {
         for victim in ["client", "server"] {
             table.case(&format!("{place} {victim} of ibv_rc_pingpong"), || {
                 let pair = pingpong(&lab, "-n 100000000")?;
-                // Whoever waits for an answer to what was acknowledged already waits for ever, on adapters too.
+                // A survivor whose message was already acknowledged waits for the reply forever, on adapters too.
                 let survivor = (0..TRIES).try_fold(None, |last: Option<Ended>, _| match last {
                     Some(ended) if ended.status.is_some() => Ok(Some(ended)),
                     _ => kill_one(&lab, &pair, victim).map(|survivor| Some(survivor.wait(TRY))),
@@ -68,7 +68,7 @@ fn survivors() {
                     kill_process(pid, Signal::KILL)?;
                 }
             }
-            // While these still run, newcomers find a new daemon.
+            // While these still run, new programs find a new daemon.
             lab.run(lab.client(), Who::Root, &[], &["ibv_devinfo"])?.success()?;
             client.wait(pair.limit).success()?;
             server.wait(Duration::from_secs(10)).success()?;
@@ -95,7 +95,7 @@ fn pingpong(lab: &Lab, args: &str) -> Result<Pair> {
     Ok(pair.each(&format!("-g {server}"), &format!("-g {client}")))
 }
 
-/// Starts both, lets traffic flow, kills one with SIGKILL; returns the other.
+/// Starts both, lets traffic flow, and kills one with SIGKILL; returns the other.
 fn kill_one(lab: &Lab, pair: &Pair, victim: &str) -> Result<Proc> {
     let mut server = pair.start_server(lab)?;
     let mut client = pair.start_client(lab)?;

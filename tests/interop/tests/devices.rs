@@ -96,7 +96,8 @@ fn verbose(lab: &Lab, who: Who, shape: Shape) -> Result<()> {
     let device = weft_interop::device::find(&ended.text, lab.client().v4, lab.client().v6);
     let Some(device) = device else { anyhow::bail!("no device with {}:\n{}", lab.client().v4, ended.report()) };
     ensure!(device.gid_v4 == 0, "the IPv4 GID is at index {}, not 0", device.gid_v4);
-    // Ethernet 1500 carries 1024 bytes of payload, jumbo frames 4096; the loopback's 65536 as well.
+    // Ethernet with MTU 1500 has a path MTU of 1024, jumbo frames 4096; the loopback with its MTU of 65536 has 4096,
+    // too.
     let mtu = match shape {
         Shape::One | Shape::Two { mtu: 1500 } => 1024,
         _ => 4096,

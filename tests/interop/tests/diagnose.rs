@@ -1,11 +1,11 @@
-//! `weft diagnose` on generated fabrics under our own subnet manager: exit code 0 and no finding on every healthy one; on each
-//! with a fault, exit code 1 and the finding that names it. `WEFT_ALL=1` adds more and larger fabrics.
+//! `weft diagnose` on generated fabrics under Weft's subnet manager: exit code 0 and no finding on every healthy one;
+//! on each with a fault, exit code 1 and the finding that names it. `WEFT_ALL=1` adds more and larger fabrics.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use weft_interop::{Fabric, Lab, Shape, Table, product, skip};
 
-/// The host that looks.
+/// Host that runs `weft diagnose`.
 const HOST: &str = "node1";
 
 const HEALTHY: &[&str] = &[
@@ -42,11 +42,11 @@ const MORE: &[&str] = &[
     "--random 30,2,9",
 ];
 
-/// Under another configuration: several LIDs for each port, and several lanes.
+/// Other configurations: several LIDs for each port, and several lanes.
 const CONFIGURED: &[(&str, &str)] =
     &[("--fat-tree 4,2", "lmc 2\n"), ("--torus 3x3 --hosts-per-switch 2", "lmc 1\nqos TRUE\nmax_op_vls 4\n")];
 
-/// A fabric, the fault as words of `weft`, and what the report has to say of it.
+/// A fabric, the fault as arguments of `weft`, and the expected finding in the report.
 type Fault = (&'static str, &'static [&'static [&'static str]], &'static str, &'static [&'static str]);
 
 const FAULTS: &[Fault] = &[
@@ -74,7 +74,7 @@ fn diagnose(fabric: &Fabric<'_>, words: &[&str]) -> Result<(Option<i32>, Value)>
     Ok((said.status.and_then(|status| status.code()), report))
 }
 
-/// The checks with their findings that are more than notes.
+/// Returns the checks with findings above notes.
 fn findings(report: &Value) -> Vec<(String, String)> {
     let checks = report["checks"].as_array().into_iter().flatten();
     let each = checks.flat_map(|check| {
@@ -101,7 +101,7 @@ fn faulty(lab: &Lab, &(_, fault, title, words): &Fault) -> Result<()> {
     let (code, report) = diagnose(&fabric, &["--save", &kept])?;
     ensure!(code == Some(0), "before the fault: {:#?}", findings(&report));
     fault.iter().try_for_each(|words| fabric.weft(words).map(drop))?;
-    // The subnet manager routes around what is gone; the report may come before that.
+    // The subnet manager routes around missing parts; the report may come before that.
     let mut last = Vec::new();
     for _ in 0..TRIES {
         let (code, report) = diagnose(&fabric, &["--baseline", &kept])?;
@@ -115,7 +115,7 @@ fn faulty(lab: &Lab, &(_, fault, title, words): &Fault) -> Result<()> {
     anyhow::bail!("nothing under \"{title}\" names {words:?}: {last:#?}")
 }
 
-/// How often a fault is looked for: a cable damages packets by chance.
+/// Reports until a fault must show: a cable damages packets at random.
 const TRIES: usize = 10;
 
 #[test]

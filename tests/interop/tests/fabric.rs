@@ -1,20 +1,20 @@
-//! `weft up` and Debian's unmodified programs: its subnet manager brings fabrics of every shape up with every routing
-//! engine that fits, its discovery prints what we can bring up again and what its simulator takes for the same network,
-//! and both see what happens to cables and nodes.
+//! `weft up` and Debian's unmodified programs: its subnet manager brings up fabrics of every shape with every routing
+//! engine that fits. `weft up` accepts its discovery's output again, and its simulator shows the same network for it.
+//! Both see changes of cables and nodes.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use weft_interop::{Fabric, IbSim, Lab, Shape, Table, Who, ibsim, skip};
 
-/// Programs that the family runs.
+/// Required programs.
 const TOOLS: &[&str] = &["ip", "ibsim", "opensm", "ibnetdiscover", "smpquery", "timeout"];
 
 fn have(what: &str) -> bool {
     skip::have(what, &[ibsim::TOOLS, TOOLS].concat())
 }
 
-/// Fabrics: the words of `weft up`, nodes, links, the routing engines that fit them.
+/// Fabrics: arguments of `weft up`, nodes, links, the routing engines that fit them.
 const SHAPES: &[(&[&str], usize, u64, &[&str])] = &[
     (&["--pair"], 2, 1, &["minhop"]),
     (&["--star", "5"], 6, 5, &["minhop"]),
@@ -39,7 +39,8 @@ fn opensm_brings_every_fabric_up() {
     table.finish();
 }
 
-/// Every link is active, every node is found, routes lead from the first host to the last, nothing went wrong.
+/// Checks a managed fabric: every link is active, every node is discovered, routes lead from the first host to the
+/// last, and no errors are logged.
 fn managed(lab: &Lab, words: &[&str], nodes: usize, links: u64, engine: &str) -> Result<()> {
     let fabric = Fabric::up(lab, words)?;
     let state = fabric.status()?;
@@ -61,7 +62,7 @@ fn managed(lab: &Lab, words: &[&str], nodes: usize, links: u64, engine: &str) ->
     Ok(())
 }
 
-/// The LID of the last host.
+/// Returns the LID of the last host.
 fn last_lid(fabric: &Fabric<'_>) -> Result<u64> {
     let picture: serde_json::Value = serde_json::from_str(&fabric.weft(&["topology", "--format", "json"])?)?;
     let nodes = picture["nodes"].as_array().context("nodes")?;
@@ -69,7 +70,7 @@ fn last_lid(fabric: &Fabric<'_>) -> Result<u64> {
     host["lids"][0].as_u64().filter(|lid| *lid != 0).context("a LID")
 }
 
-/// A network without regard to the order of its blocks, to LIDs and to what its head says of dates.
+/// Returns a network's blocks without their order, LIDs, and the dates in its head.
 fn network(text: &str) -> BTreeSet<String> {
     let without_lids = |line: &str| {
         let mut words: Vec<&str> = line.split(' ').collect();
@@ -84,7 +85,7 @@ fn network(text: &str) -> BTreeSet<String> {
     blocks.map(|block| block.trim().lines().map(without_lids).collect::<Vec<_>>().join("\n")).collect()
 }
 
-/// What ibnetdiscover prints as a host.
+/// Returns the output of ibnetdiscover on a host.
 fn discovered(fabric: &Fabric<'_>, host: &str, options: &[&str]) -> Result<String> {
     Ok(fabric.run(host, &[&["ibnetdiscover"], options].concat())?.success()?.text)
 }
@@ -96,7 +97,7 @@ fn what_ibnetdiscover_prints_is_the_same_network_everywhere() {
     }
     let lab = Lab::new(Shape::Loopback).expect("a lab");
     let mut table = Table::new("ibnetdiscover");
-    // Debian's simulator knows speeds up to HDR.
+    // Debian's simulator supports speeds up to HDR.
     let shapes: &[(&[&str], bool)] = &[
         (&["--pair", "--speed", "FDR"], true),
         (&["--fat-tree", "4,2", "--speed", "EDR"], true),
@@ -141,7 +142,7 @@ fn same_network(lab: &Lab, words: &[&str], simulated: bool) -> Result<()> {
     Ok(())
 }
 
-/// What happens to the fabric, and what ibnetdiscover and opensm see of it.
+/// Changes of the fabric, as ibnetdiscover and opensm see them.
 #[test]
 fn cables_and_nodes_that_fail_are_seen() {
     if !have("faults on our fabrics") {
@@ -190,7 +191,7 @@ fn cables_and_nodes_that_fail_are_seen() {
     table.finish();
 }
 
-/// Who may do what, and what a person is told who is wrong.
+/// Permissions, and the messages for mistakes.
 #[test]
 fn mistakes_are_explained() {
     let lab = Lab::new(Shape::Loopback).expect("a lab");

@@ -1,5 +1,5 @@
-//! What the agents of a fabric's nodes answer, asked by Debian's infiniband-diags and by ours: both print the same, also
-//! where there is nothing to answer; and counters by virtual lane grow where a receiver makes its senders wait.
+//! Responses of a fabric's agents, queried by Debian's infiniband-diags and by Weft's: both print the same, even where
+//! no response comes. Counters by virtual lane grow where a receiver makes its senders wait.
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
@@ -8,7 +8,7 @@ use weft_interop::{Fabric, Lab, Shape, Table, product, skip};
 
 const TOOLS: &[&str] = &["ip", "opensm", "smpquery", "perfquery", "smpdump", "ib_send_bw"];
 
-/// Questions to a switch's third port, in the place of `LID`, and to an adapter's first, in that of `OTHER`.
+/// Queries of a switch's third port, at `LID`, and an adapter's first, at `OTHER`.
 const QUESTIONS: &[&str] = &[
     "smpquery portinfoextended LID 3",
     "smpquery PIE LID 0",
@@ -28,7 +28,7 @@ const QUESTIONS: &[&str] = &[
     "perfquery --vlxmitcounters -r LID 3",
     "perfquery --swportvlcong LID 3",
     "perfquery --swportvlcong -R LID 3 0x5",
-    // What does not happen on a virtual fabric nobody counts.
+    // A virtual fabric has none of these events, and does not count them.
     "perfquery --swportvlcong OTHER 1",
     "perfquery --oprcvcounters LID 3",
     "perfquery --flowctlcounters LID 3",
@@ -39,7 +39,7 @@ const QUESTIONS: &[&str] = &[
     "perfquery --xmitcc LID 3",
 ];
 
-/// Adapters and a switch of different speeds: what their links agree on differs.
+/// Adapters and a switch of different speeds: each link agrees on a different one.
 const SPEEDS: &[&str] = &["QDR", "FDR", "EDR", "NDR"];
 
 #[test]
@@ -84,7 +84,7 @@ impl Lids {
     }
 }
 
-/// What a tool prints; a warning names the process.
+/// Returns a tool's output; a warning names the process.
 fn printed(fabric: &Fabric<'_>, words: &[&str]) -> Result<(bool, String)> {
     let ended = fabric.run("node2", words)?;
     let text = ended.text.lines().map(|line| match line.split_once('[').zip(line.split_once(']')) {
@@ -104,18 +104,18 @@ fn alike(fabric: &Fabric<'_>, words: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Lines of PortInfoExtended that Debian's libibmad takes from the other half of a word than the one where IBA 14.2.5.19 has
-/// them: what it prints as modes of HDR is what the port may use at EDR.
+/// Lines of PortInfoExtended that Debian's libibmad reads from the wrong half of a word (IBA 14.2.5.19): its modes of
+/// HDR are the port's enabled modes at EDR.
 const MISREAD: [&str; 2] = ["HDRFECMode", "NDRFECMode"];
 
-/// Errors begin with the path of the program, as it was called.
+/// Removes the path of the program, which starts each error.
 fn without_program(text: &str) -> String {
     let line = |line: &str| line.split_once(": iberror: ").map_or(line.to_owned(), |(_, rest)| rest.to_owned());
     let lines = text.lines().filter(|line| !MISREAD.iter().any(|name| line.starts_with(name)));
     lines.map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Who needs error correction at its speed has it.
+/// Checks that links have error correction at speeds that need it.
 fn corrected(fabric: &Fabric<'_>, lids: &Lids, speed: &str) -> Result<()> {
     let text = fabric.run("node1", &["smpquery", "PIE", &lids.switch.to_string(), "3"])?.success()?.text;
     let says = |name: &str, value: &str| text.contains(&format!("{:.<33}{value}\n", format!("{name}:")));
@@ -138,7 +138,7 @@ fn who_waits_is_counted_by_virtual_lane() {
     table.finish();
 }
 
-/// A program that takes nothing: its switch's port waits, and drops when it waited long enough.
+/// Checks a program that takes no messages: its switch's port waits, and drops packets after the time limit.
 fn stopped(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let lids = Lids::of(fabric)?;
     let counted = |option: &str| -> Result<Vec<u64>> {

@@ -1,5 +1,5 @@
-//! RDMA CM between virtual hosts of an InfiniBand fabric: Debian's programs connect by the addresses of ports, over paths
-//! that Debian's opensm answers.
+//! RDMA CM between virtual hosts of an InfiniBand fabric: Debian's programs connect by the addresses of ports, over
+//! path records from Debian's opensm.
 
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
@@ -9,23 +9,23 @@ use weft_interop::{Fabric, Lab, Shape, Table, skip, table};
 
 const TOOLS: &[&str] = &["ip", "opensm", "rping", "ucmatose", "udaddy", "cmtime", "ib_write_bw"];
 
-/// The hosts, and the server's address: that of the second port of all.
+/// The hosts, and the server's address: that of the fabric's second port.
 const CLIENT: &str = "node1";
 const SERVER: &str = "node2";
 const ADDRESS: &str = "10.0.0.2";
 
-/// How long an answer may take that nothing delays: a request that is lost waits longer for its repeats.
+/// Time limit of an undelayed answer: a lost request takes longer, because of its retries.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(3);
 
-/// Servers that wait for the next client.
+/// Servers that keep waiting for the next client.
 const SERVES_ON: &[&str] = &["cmtime"];
 
-/// How often a server that may not listen yet is asked.
+/// Tries to reach a server that may not listen yet.
 const TRIES_MAX: u32 = 25;
-/// How often perftest runs.
+/// Runs of perftest.
 const RACES: u32 = 5;
 
-/// A program, what serves and what asks, and a word that shows that it went well.
+/// A program, its server and client command lines, and a word that shows success.
 const EXCHANGES: &[(&str, &str, &str)] = &[
     ("rping -s -a 10.0.0.2 -C 10 -v", "rping -c -a 10.0.0.2 -C 10 -v", "rdma-ping-9"),
     ("rping -s -C 3 -S 60000 -V", "rping -c -a 10.0.0.2 -C 3 -S 60000 -V", ""),
@@ -34,12 +34,12 @@ const EXCHANGES: &[(&str, &str, &str)] = &[
     ("cmtime", "cmtime -s 10.0.0.2 -c 50", "disconnect"),
 ];
 
-/// Server and client of perftest. The client asks for its second connection whether or not the server listens again yet. A
-/// request waits some milliseconds for its listener; where that is later still the request is rejected, as it must be, and the
-/// client goes on with what it has freed. So who loses that race runs again.
+/// Server and client of perftest. The client requests its second connection whether or not the server listens again
+/// yet. A request waits some milliseconds for its listener; if that is later still the request is rejected, as it must
+/// be, and the client continues with freed memory. So a client that loses that race runs again.
 const PERFTEST: (&str, &str) = ("ib_write_bw -R -d weft0 -n 200", "ib_write_bw -R -d weft0 -n 200 10.0.0.2");
 
-/// How long a run of it takes at most that goes well.
+/// Time limit of a run of it that succeeds.
 const RACE_WITHIN: Duration = Duration::from_secs(8);
 
 #[test]
@@ -100,7 +100,7 @@ fn exchange(lab: &Lab, fabric: &Fabric<'_>, serves: &str, asks: &str, shows: &st
     server.wait(Duration::from_secs(10)).success().map(drop)
 }
 
-/// Runs perftest until its client came late enough.
+/// Runs perftest until its client comes late enough.
 fn race(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let words = |line: &'static str| line.split_whitespace().collect::<Vec<_>>();
     until_late_enough(RACES, &[REFUSED, FREED], |_| {
@@ -112,7 +112,7 @@ fn race(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     })
 }
 
-/// Runs a client; a server that does not listen yet rejects it, and is asked again.
+/// Runs a client; a server that does not listen yet rejects it, and the client tries again.
 fn connect(lab: &Lab, fabric: &Fabric<'_>, asks: &str) -> Result<Ended> {
     let asks: Vec<&str> = asks.split_whitespace().collect();
     until_late_enough(TRIES_MAX, &[REFUSED], |_| {

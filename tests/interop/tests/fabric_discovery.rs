@@ -1,16 +1,17 @@
-//! Our discovery tools beside Debian's on the same fabric of ours, managed by Debian's opensm: they print the same, with the
-//! same exit codes. One fabric is of a speed that is newer than Debian's tools; what differs for it stands here with its reason.
+//! Weft's discovery tools beside Debian's on the same Weft fabric, managed by Debian's opensm: they print the same,
+//! with the same exit codes. One fabric has a speed that is newer than Debian's tools; the differences are listed here
+//! with their reasons.
 
 use anyhow::{Result, ensure};
 use weft_interop::{Fabric, Lab, Shape, Table, product, skip};
 
 const TOOLS: &[&str] = &["ip", "opensm", "ibnetdiscover", "iblinkinfo", "saquery", "ibqueryerrors", "dump_fts"];
 
-/// The host that the tools run on, and the one where the subnet manager is.
+/// The host that runs the tools, and the host of the subnet manager.
 const HOST: &str = "node2";
 const MANAGER: &str = "node1";
 
-/// Fabrics, and whether Debian's tools know all of their speeds' names.
+/// Fabrics, and whether Debian's tools know the names of all their speeds.
 const FABRICS: &[(&[&str], bool)] =
     &[(&["--fat-tree", "4,2"], true), (&["--torus", "2x2", "--hosts-per-switch", "1", "--speed", "XDR"], false)];
 
@@ -52,7 +53,7 @@ const LINES: &[&str] = &[
     "ibqueryerrors -r",
 ];
 
-/// Those that name the speeds of links: of a new one they say the same, too.
+/// Command lines that name the speeds of links: for a new one they also print the same.
 const SPEED_LINES: &[&str] = &[
     "ibnetdiscover",
     "ibnetdiscover -g",
@@ -63,10 +64,10 @@ const SPEED_LINES: &[&str] = &[
     "iblinkinfo --switches-only",
 ];
 
-/// Of a port whose speed the original has no word for it says so on its standard error in the middle of a line of the other.
+/// If the original has no name for a port's speed, it says so on standard error in the middle of another line.
 const KNOWN_LINES: &[&str] = &["saquery PIR 2"];
 
-/// A line without what differs from run to run: when it was written, a process id, packets that asking itself adds.
+/// Removes the parts of a line that differ from run to run: the date, a process id, packets that the query itself adds.
 fn lasting(line: &str) -> Option<String> {
     if line.starts_with("# Topology file: generated on ") {
         return None;
@@ -80,7 +81,7 @@ fn lasting(line: &str) -> Option<String> {
     Some(text.unwrap_or(line))
 }
 
-/// The exit code and what was printed; the two outputs come in either order.
+/// Returns the exit code and the output; the two streams come in either order.
 fn said(fabric: &Fabric<'_>, words: &[&str]) -> Result<(Option<i32>, Vec<String>)> {
     let ended = fabric.run(HOST, words)?;
     let mut lines: Vec<String> = ended.text.lines().filter_map(lasting).collect();

@@ -1,5 +1,6 @@
-//! Groups of an InfiniBand fabric that Debian's opensm manages: Debian's mckey joins by the subnet administration, the
-//! switches' tables decide who gets a copy, ports count every one, and wrong keys are counted and trapped.
+//! Multicast groups of an InfiniBand fabric that Debian's opensm manages: Debian's mckey joins through the subnet
+//! administration, the switches' tables decide which ports get a copy, ports count every copy, and wrong keys are
+//! counted and trapped.
 
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
@@ -8,13 +9,13 @@ use weft_interop::{Fabric, Lab, OpenSm, Shape, Table, skip};
 
 const TOOLS: &[&str] = &["ip", "opensm", "mckey", "perfquery", "stdbuf"];
 
-/// Where the members are; the addresses of ports follow the description.
+/// Hosts of the members; ports have addresses in the order of the description.
 const MEMBERS: &[(&str, &str)] = &[("node2", "10.0.0.2"), ("node3", "10.0.0.3")];
 const SENDER: (&str, &str) = ("node4", "10.0.0.4");
 /// A host that is in no group.
 const STRANGER: &str = "node5";
 
-/// How long a member may take to join, and to hear all.
+/// Time limit of a member to join, and to receive everything.
 const WITHIN: Duration = Duration::from_secs(10);
 /// Messages of each exchange.
 const MESSAGES: u64 = 10;
@@ -48,19 +49,19 @@ fn hear(name: &'static str, hop_by_hop: bool) {
 }
 
 fn start(lab: &Lab, fabric: &Fabric<'_>, (host, address): (&str, &str), options: &str) -> Result<Proc> {
-    // It tells that it has joined when it has, not when it ends.
+    // Line-buffered, so that its message about the join comes at once.
     let line = format!("stdbuf -oL mckey -b {address} -C {MESSAGES} {options}");
     lab.start_line(&fabric.words(host, &line.split_whitespace().collect::<Vec<_>>())?, &[])
 }
 
-/// A member that has joined and waits.
+/// Starts a member, and returns it once it has joined and waits.
 fn member(lab: &Lab, fabric: &Fabric<'_>, at: (&str, &str), group: &str) -> Result<Proc> {
     let mut proc = start(lab, fabric, at, &format!("-m {group}"))?;
     ensure!(proc.wait_until(WITHIN, |p| p.text().contains("joined")), "{} did not join:\n{}", at.0, proc.text());
     Ok(proc)
 }
 
-/// Packets for groups that a host's port received.
+/// Returns the number of multicast packets that a host's port received.
 fn received(fabric: &Fabric<'_>, host: &str) -> Result<u64> {
     let text = fabric.run(host, &["perfquery", "-x"])?.success()?.text;
     let line = text.lines().find(|line| line.starts_with("PortMulticastRcvPkts:")).context("PortMulticastRcvPkts")?;
@@ -79,7 +80,7 @@ fn exchange(lab: &Lab, fabric: &Fabric<'_>, group: &str) -> Result<()> {
     for (host, before) in hosts.iter().zip(before) {
         let wanted = if *host == STRANGER { 0 } else { MESSAGES };
         let mut heard = received(fabric, host)? - before;
-        // What passed is told twenty times a second.
+        // Counters are updated twenty times a second.
         for _ in 0..20 {
             if heard < wanted {
                 std::thread::sleep(Duration::from_millis(50));
@@ -91,7 +92,7 @@ fn exchange(lab: &Lab, fabric: &Fabric<'_>, group: &str) -> Result<()> {
     Ok(())
 }
 
-/// Sender and member on one host: no switch brings the packet back, the adapter does.
+/// Sender and member on one host: the adapter loops the packet back, not a switch.
 fn neighbours(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let group = "239.77.1.9";
     let there = [member(lab, fabric, SENDER, group)?, member(lab, fabric, MEMBERS[0], group)?];

@@ -1,5 +1,5 @@
-//! A fabric of an ordinary user's own, by verdicts and hop by hop: nothing of it needs root. Debian's subnet manager is
-//! started as `weft up` says, Debian's programs talk.
+//! A fabric of an ordinary user, by verdicts and hop by hop: no part of it needs root. Debian's subnet manager starts
+//! as `weft up` says, and Debian's programs exchange data.
 
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
@@ -48,7 +48,8 @@ fn nothing_of_it_needs_root() {
     table.finish();
 }
 
-/// Runs what `weft up` said would start OpenSM: it shows our manager's line, and after `# or` the other's command.
+/// Runs the OpenSM command from the output of `weft up`: that shows the line of Weft's manager, and OpenSM's after `#
+/// or`.
 fn start_opensm(lab: &Lab, said: &str) -> Result<Proc> {
     let line =
         said.lines().find(|line| line.contains("weft run --host")).with_context(|| format!("no hint: {said}"))?;
@@ -63,7 +64,7 @@ fn start_opensm(lab: &Lab, said: &str) -> Result<Proc> {
     Ok(opensm)
 }
 
-/// A program of Debian's at both hosts.
+/// Runs a Debian program at both hosts.
 fn exchange(lab: &Lab, fabric: &Fabric<'_>, line: &str) -> Result<()> {
     let mut words: Vec<_> = line.split_whitespace().collect();
     let mut server = lab.start_line(&fabric.words(SERVER, &words)?, &[])?;

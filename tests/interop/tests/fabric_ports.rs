@@ -1,5 +1,5 @@
-//! Adapters with two ports, each in a subnet of its own, as fabrics with two rails are built: every program on either port, by LID
-//! and by GID, and connections by the address of either.
+//! Adapters with two ports, each in a subnet of its own, as dual-rail fabrics are built: every program on either port,
+//! by LID and by GID, and connections by the address of either.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ switch = [{ name = "rail1", ports = 4 }, { name = "rail2", ports = 4 }]
 host = [{ name = "node", count = 2, ports = 2 }]
 "#;
 
-/// What runs on a port, with its option for the port.
+/// Programs to run on a port, with their option for the port.
 const EXCHANGES: &[&str] = &[
     "ibv_rc_pingpong -c -i",
     "ibv_rc_pingpong -c -g 0 -i",
@@ -57,7 +57,7 @@ fn programs_on_either_port() {
     table.finish();
 }
 
-/// A subnet manager on a port of the first host: Debian's on the first, ours on the second.
+/// Starts a subnet manager on a port of the first host: Debian's on the first, Weft's on the second.
 fn manage(lab: &Lab, fabric: &Fabric<'_>, port: usize) -> Result<Proc> {
     let guids = fabric.run("node1", &["ibstat", "-p"])?.success()?.text;
     let guid = guids.lines().nth(port - 1).context("a port's GUID")?.to_owned();
@@ -82,7 +82,7 @@ fn exchange(lab: &Lab, fabric: &Fabric<'_>, line: &str) -> Result<()> {
     server.wait(Duration::from_secs(10)).success().map(drop)
 }
 
-/// The client is told nothing of ports: the one that leads there is taken.
+/// Connects without naming a port to the client: it takes the port that leads to the address.
 fn connect(lab: &Lab, fabric: &Fabric<'_>, address: &str) -> Result<()> {
     let server = lab.start_line(&fabric.words("node1", &["rping", "-s", "-a", address, "-C", "3"])?, &[])?;
     let words = fabric.words("node2", &["rping", "-c", "-a", address, "-C", "3", "-v"])?;
@@ -92,7 +92,7 @@ fn connect(lab: &Lab, fabric: &Fabric<'_>, address: &str) -> Result<()> {
             ensure!(client.text.contains("rdma-ping-2"), "{}", client.report());
             return server.wait(Duration::from_secs(10)).success().map(drop);
         }
-        // A server that does not listen yet rejects.
+        // A server that does not listen yet rejects the request.
         ensure!(client.text.contains("REJECTED") || client.text.contains("connect error"), "{}", client.report());
         std::thread::sleep(Duration::from_millis(100));
     }

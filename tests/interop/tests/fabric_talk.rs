@@ -1,5 +1,5 @@
-//! All hosts of a fabric that Debian's opensm brought up talk: every one pings every other by management datagrams, its
-//! neighbour in a ring by connected queue pairs with and without a GRH, and by address through the RDMA CM.
+//! All hosts of a fabric under Debian's opensm communicate: every host pings every other with management datagrams, and
+//! its neighbour in a ring over connected queue pairs with and without a GRH, and by address through the RDMA CM.
 
 use anyhow::{Result, ensure};
 use std::time::Duration;
@@ -8,19 +8,19 @@ use weft_interop::{Fabric, Lab, Shape, Table, skip};
 
 const TOOLS: &[&str] = &["ip", "opensm", "ibping", "ibv_rc_pingpong", "rping", "sh"];
 
-/// Fabrics, their routing engines and how many hosts they have.
+/// Fabrics, their routing engines and their numbers of hosts.
 const SHAPES: &[(&[&str], &str, usize)] = &[
     (&["--fat-tree", "8,2", "--hosts", "16"], "ftree", 16),
     (&["--torus", "3x3", "--hosts-per-switch", "1"], "lash", 9),
 ];
 
-/// How long any of the programs may take.
+/// Time limit of any of the programs.
 const LIMIT: Duration = Duration::from_secs(20);
-/// How long a server may take until it serves.
+/// Time limit for a server to be ready.
 const SERVES_WITHIN: Duration = Duration::from_secs(10);
-/// Ports of TCP by which the pairs of a ring find each other, one a pair: all hosts share the lab's.
+/// TCP ports by which the pairs of a ring find each other, one for each pair: all hosts share the lab's.
 const FIRST_PORT: u16 = 18600;
-/// How often a server that may not listen yet is asked.
+/// Tries to reach a server that may not listen yet.
 const TRIES_MAX: u32 = 25;
 
 #[test]
@@ -61,7 +61,7 @@ fn all_hosts_talk() {
     table.finish();
 }
 
-/// The LIDs of the hosts, node1's first, once all have one.
+/// Returns the LIDs of the hosts, node1's first, once all have one.
 fn lids(fabric: &Fabric<'_>, hosts: usize) -> Result<Vec<u64>> {
     fabric.wait("all links active", |state| state["links"]["init"] == 0 && state["links"]["armed"] == 0)?;
     let picture: serde_json::Value = serde_json::from_str(&fabric.weft(&["topology", "--format", "json"])?)?;
@@ -93,13 +93,13 @@ impl Ring<'_> {
         (place + 1) % self.lids.len()
     }
 
-    /// A server on every host; then each host asks all the others.
+    /// Starts a server on every host; then each host pings all the others.
     fn all_ping(&self) -> Result<()> {
         let servers: Vec<Proc> =
             (0..self.lids.len()).map(|place| self.start(place, "ibping -S")).collect::<Result<_>>()?;
         for (place, own) in self.lids.iter().enumerate() {
             let others: Vec<String> = self.lids.iter().filter(|lid| *lid != own).map(u64::to_string).collect();
-            // One whose server is not there yet is asked again; a flood, as no second is to pass after each.
+            // Repeats if the server is not ready yet; in flood mode, to avoid a second's pause after each ping.
             let ask = "for lid in \"$@\"; do n=0; until ibping -f -c 1 -t 200 \"$lid\" | grep ' 0% packet loss'; do \
                        n=$((n + 1)); [ $n -lt 20 ] || exit 1; sleep 0.1; done; done";
             let mut words = vec!["sh", "-c", ask, "sh"];
@@ -112,7 +112,7 @@ impl Ring<'_> {
         Ok(())
     }
 
-    /// A connected pair on each link of the ring.
+    /// Runs a connected pair on each link of the ring.
     fn pingpong(&self, options: &str) -> Result<()> {
         for place in 0..self.lids.len() {
             let port = FIRST_PORT + place as u16;
@@ -130,7 +130,7 @@ impl Ring<'_> {
         Ok(())
     }
 
-    /// By address: the ports have theirs in the order of the description.
+    /// Connects by address: the ports have theirs in the order of the description.
     fn rping(&self) -> Result<()> {
         let address = |place: usize| format!("10.0.0.{}", place + 1);
         let serve = |place| self.start(place, &format!("rping -s -a {} -C 3 -v", address(place)));
@@ -145,7 +145,7 @@ impl Ring<'_> {
         servers.into_iter().try_for_each(|server| server.wait(LIMIT).success().map(drop))
     }
 
-    /// A server that does not listen yet rejects who connects, and is asked again.
+    /// Runs a client again if its server did not listen yet and rejected it.
     fn again(&self, first: Ended, place: usize, line: &str) -> Result<Ended> {
         let too_early =
             |text: &str| ["REJECTED", "UNREACHABLE", "connect error"].iter().any(|word| text.contains(word));

@@ -1,5 +1,5 @@
-//! Verbs between virtual hosts of an InfiniBand fabric that Debian's opensm brought up: Debian's unmodified ping-pongs and
-//! perftest by LID and by GID, the counters of the ports on the way, partitions, and a cable pulled under traffic; by
+//! Verbs between virtual hosts of an InfiniBand fabric under Debian's opensm: Debian's unmodified ping-pongs and
+//! perftest by LID and by GID, the counters of the ports on the path, partitions, and a cable pulled under traffic; by
 //! verdicts, and with every packet going hop by hop.
 
 use anyhow::{Context, Result, ensure};
@@ -11,7 +11,7 @@ use weft_interop::{Fabric, Lab, Shape, Table, skip, table};
 const TOOLS: &[&str] =
     &["ip", "opensm", "perfquery", "ibstat", "ibqueryerrors", "ibv_rc_pingpong", "ib_write_bw", "ib_send_lat"];
 
-/// Hosts of the fabric: a server and a client, a cable each to one switch.
+/// Hosts of the fabric: a server and a client, each cabled to one switch.
 const SERVER: &str = "node1";
 const CLIENT: &str = "node2";
 
@@ -38,7 +38,7 @@ const EXCHANGES: &[&str] = &[
     "ib_send_lat -c XRC -n 200",
 ];
 
-/// What is run with every packet going hop by hop.
+/// Programs to run with every packet going hop by hop.
 const HOP_BY_HOP: &[&str] = &[
     "ibv_rc_pingpong -n 100 -c",
     "ibv_rc_pingpong -n 100 -g 0 -c",
@@ -56,7 +56,7 @@ fn perftest(line: &str) -> bool {
     line.starts_with("ib_")
 }
 
-/// Runs a program as the server's host and as the client's; how both ended.
+/// Runs a program as the server's host and as the client's; returns both results.
 fn exchange(lab: &Lab, fabric: &Fabric<'_>, line: &str) -> Result<(Ended, Ended)> {
     let (server, client) = start(lab, fabric, line)?;
     let client = client.wait(Duration::from_secs(30));
@@ -75,7 +75,7 @@ fn start(lab: &Lab, fabric: &Fabric<'_>, line: &str) -> Result<(Proc, Proc)> {
     Ok((server, client))
 }
 
-/// A fabric with its subnet manager; partitions as its file says them.
+/// Brings up a fabric with its subnet manager and these partitions.
 fn bring_up<'a>(lab: &'a Lab, partitions: &str, hop_by_hop: bool) -> Result<(Fabric<'a>, Proc)> {
     let words = ["--star", "2"];
     let fabric = if hop_by_hop { Fabric::hop_by_hop(lab, &words)? } else { Fabric::up(lab, &words)? };
@@ -111,7 +111,7 @@ fn programs_of_others_by_lid_and_by_gid() {
     table.finish();
 }
 
-/// Both ended well, and knew each other by LID.
+/// Checks that both ended well, and addressed each other by LID.
 fn whole((server, client): (Ended, Ended)) -> Result<()> {
     let (server, client) = (server.success()?, client.success()?);
     for text in [&server.text, &client.text] {
@@ -148,7 +148,7 @@ fn programs_of_others_hop_by_hop() {
     table.finish();
 }
 
-/// What tshark makes of the packets that a program sent and received: RC's, LRH first, none malformed.
+/// Checks tshark's decoding of the packets that a program sent and received: RC's, LRH first, none malformed.
 fn captured(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let file = lab.file("hops.pcapng").display().to_string();
     let set = format!("WEFT_PCAP={file}");
@@ -160,7 +160,7 @@ fn captured(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let fields = ["-e", "frame.protocols", "-e", "infiniband.lrh.slid", "-e", "infiniband.bth.opcode"];
     let fields = [&fields[..], &["-e", "infiniband.lrh.vl"]].concat();
     let read = |options: &[&str]| -> Result<String> {
-        // It takes small payloads for RPC over RDMA and then finds them malformed.
+        // tshark takes small payloads for RPC over RDMA and then calls them malformed.
         let words: Vec<&str> = [&["tshark", "--disable-protocol", "rpcordma", "-r", &file][..], options].concat();
         let text = std::process::Command::new(words[0]).args(&words[1..]).output()?.stdout;
         Ok(String::from_utf8_lossy(&text).into_owned())
@@ -175,7 +175,7 @@ fn captured(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Packets that a cable damages are counted where they arrive, and sent again.
+/// Packets that a cable damages are counted at the receiving port, and retransmitted.
 fn damaged(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let errors = |ppm: &str| fabric.weft(&["cable", "errors", &format!("{CLIENT}:1"), "--ppm", ppm]);
     errors("2000")?;
@@ -189,14 +189,14 @@ fn damaged(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Words of four bytes that the server's port has received.
+/// Returns the words of four bytes that the server's port has received.
 fn received(fabric: &Fabric<'_>) -> Result<u64> {
     let text = fabric.run(SERVER, &["perfquery", "-x"])?.success()?.text;
     let line = text.lines().find(|line| line.starts_with("PortRcvData:")).context("PortRcvData")?;
     Ok(line.trim_start_matches("PortRcvData:").trim_start_matches('.').parse()?)
 }
 
-/// Every byte that is written is counted, and little besides.
+/// Checks that the port counts every written byte, and little more.
 fn counted(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let before = received(fabric)?;
     let (server, client) = exchange(lab, fabric, "ib_write_bw -n 1000 -s 65536")?;
@@ -208,7 +208,7 @@ fn counted(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The queue pair's retries last longer than the interruption: nothing is lost.
+/// The queue pair's retries outlast the interruption: no data is lost.
 fn interrupted(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let (server, mut client) = start(lab, fabric, "ib_write_bw -D 6 -u 20")?;
     ensure!(!client.wait_until(Duration::from_millis(2500), |_| false) && client.running(), "{}", client.text());
@@ -221,7 +221,7 @@ fn interrupted(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     fabric.wait("all links active", |state| state["links"]["active"] == 2)
 }
 
-/// Nobody answers any more: the retries end, as they do on a wire.
+/// The peer no longer answers: the retries run out, as on a wire.
 fn cut_off(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let (server, mut client) = start(lab, fabric, "ib_write_bw -D 20")?;
     ensure!(!client.wait_until(Duration::from_millis(2500), |_| false) && client.running(), "{}", client.text());
@@ -234,8 +234,8 @@ fn cut_off(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     fabric.wait("all links active", |state| state["links"]["active"] == 2)
 }
 
-/// A host loses its power and has it again: its programs lose their adapter, peers find nobody there, and what starts then
-/// finds everything in order.
+/// A host loses power and boots again: its programs lose their adapter, peers get no answer, and programs started
+/// afterwards work.
 fn rebooted(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let (server, mut client) = start(lab, fabric, "ib_write_bw -b -D 20")?;
     ensure!(!client.wait_until(Duration::from_millis(2500), |_| false) && client.running(), "{}", client.text());
@@ -248,8 +248,8 @@ fn rebooted(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     whole(exchange(lab, fabric, "ib_write_bw -n 100")?)
 }
 
-/// A fabric dies with its daemon: who is just sending hears of it by the completions of what was under way, as from an adapter
-/// that was pulled out.
+/// A fabric dies with its daemon: a program that is sending gets error completions for its outstanding work, as from an
+/// adapter that was pulled out.
 #[test]
 fn adapters_go_with_their_daemon() {
     if !skip::have("a daemon killed under a fabric", TOOLS) {
@@ -273,7 +273,7 @@ fn adapters_go_with_their_daemon() {
             drop(server.kill());
             let code = ended.status.context("the client hangs")?.code();
             ensure!(code.is_some_and(|code| code != 0), "ended otherwise than by itself: {}", ended.report());
-            // Flushed, or sent in vain where the other end has heard of it first.
+            // Flushed, or failed after retries if the other end lost its adapter first.
             let told = ["status 5", "status 12"].iter().any(|status| ended.text.contains(status));
             ensure!(told, "not by a completion: {}", ended.report());
             Ok(())
@@ -333,7 +333,8 @@ fn keep_partitions(name: &'static str, hop_by_hop: bool) {
     table.finish();
 }
 
-/// Both ports are in both partitions, the two queue pairs are not: the one that is asked refuses, and its port counts it.
+/// Both ports are in both partitions, but the two queue pairs use different ones: the server's side drops the packets,
+/// and its port counts them.
 fn strangers(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let line = |index: &str, to: &[&str]| -> Vec<String> {
         let words = ["ib_write_bw", "-n", "20", "-d", "weft0", "-F", index];
@@ -358,8 +359,8 @@ fn strangers(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     anyhow::bail!("the port counts no violation of its partitions")
 }
 
-/// The switch that keeps them out has counted packets of a partition in which they do not arrive, and the subnet manager
-/// heard of them.
+/// The switch that enforces partitions has counted the packets with a P_Key that its port lacks, and the subnet manager
+/// got traps about them.
 fn trapped(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     const TRAP: &str = "num:259 (Bad P_Key (switch external port))";
     let log = || std::fs::read_to_string(lab.file("opensm.log")).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use weft_interop::{Lab, Pair, Shape, Table, Who, skip, table};
 
-/// What the network does. The seeds are fixed, so that a failure can be run again.
+/// Faults of the network. The seeds are fixed, so that failures are reproducible.
 const WEATHER: &[&str] = &[
     "loss=1%,seed=1",
     "reorder=1%,seed=2",
@@ -13,7 +13,7 @@ const WEATHER: &[&str] = &[
     "delay=1ms,seed=7",
 ];
 
-/// What must finish in it.
+/// Programs that must succeed despite them.
 const PROGRAMS: &[(&str, &str)] = &[
     ("ib_write_bw", "-s 65536 -n 300"),
     ("ibv_rc_pingpong", "-c -n 500"),
@@ -34,7 +34,7 @@ fn reliable_transports_finish() {
         let lab = Lab::new(shape).expect("a lab");
         for (row, weather) in WEATHER.iter().enumerate() {
             for (column, (tool, args)) in PROGRAMS.iter().enumerate() {
-                // The two that were promised in both shapes, the others in one of them.
+                // The first two programs in both shapes, the others in one of them.
                 let sample = column < 2 || (row + column) % 2 == usize::from(shape == Shape::Two { mtu: 1500 });
                 if !sample || (table::quick() && (row > 0 || column > 1)) {
                     continue;

@@ -1,4 +1,4 @@
-//! What guides for administrators show on a machine with adapters, in their words, on one without.
+//! Commands that guides for administrators show on a machine with adapters, run on one without.
 
 use anyhow::{Result, ensure};
 use weft_interop::{Fabric, Lab, Shape, Table, Who, skip};
@@ -21,7 +21,7 @@ fn soft_roce(who: Who) -> Result<()> {
     rdma(&["rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "lo"])?;
     let shown = rdma(&["rdma", "link", "show", "rxe0/1"])?;
     ensure!(shown == "link rxe0/1 state ACTIVE physical_state LINK_UP netdev lo \n", "{shown}");
-    // Ours, with nothing around it, says what Debian's says under `weft run`.
+    // Weft's tools, run directly, print the same as Debian's under `weft run`.
     for words in [&["ibstat", "rxe0"][..], &["ibstat", "-l"], &["ibstatus"]] {
         let theirs = rdma(words)?;
         let ours = lab.weft(lab.client(), who, &[], words)?.success()?.text;

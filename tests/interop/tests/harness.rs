@@ -1,4 +1,4 @@
-//! The bench judges itself: labs, pairs, timeouts and cleaning, with programs that need no RDMA.
+//! Tests of the test bench: labs, pairs, timeouts and cleanup, with programs that need no RDMA.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,11 +1,11 @@
-//! Our discovery tools on Debian's simulated InfiniBand fabrics: they print what Debian's print, byte for byte, with
-//! the same exit codes, and read each other's files; what differs stands in the tables with its reason.
+//! Weft's discovery tools on Debian's simulated InfiniBand fabrics: they print the same as Debian's, byte for byte,
+//! with the same exit codes, and read each other's files; the tables list the differences with their reasons.
 
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use weft_interop::{IbSim, Lab, Said, Shape, Table, ibsim, product, skip};
 
-/// The host that the tools run on, and the one where the subnet manager is.
+/// The host that runs the tools, and the host of the subnet manager.
 const HOST: &str = "h00002 HCA-1";
 const MANAGER: &str = "h00001 HCA-1";
 
@@ -17,22 +17,22 @@ fn have(what: &str) -> bool {
     skip::have(what, &[ibsim::TOOLS, &["ibnetdiscover", "iblinkinfo", "saquery", "ibqueryerrors"]].concat())
 }
 
-/// Why an output may differ, and what is done to both before they are compared.
+/// Reason why an output may differ, which selects the normalization of both.
 #[derive(Clone, Copy, PartialEq)]
 enum But {
     /// Nothing differs.
     Nothing,
-    /// The topology file says when it was made.
+    /// The topology file contains its date.
     Date,
-    /// Our usage has two options more, `--system` and `--json`.
+    /// Weft's usage has two more options, `--system` and `--json`.
     Usage,
-    /// Asking for counters is traffic, which they count.
+    /// Queries of counters are traffic that they count.
     Traffic,
-    /// An answer is one datagram in the simulator, and what is behind its end is whatever else is in it.
+    /// The simulator returns only one datagram of a response, and the bytes after its end are arbitrary.
     Truncated,
-    /// Where the original names its source and line ours says what it was doing.
+    /// The original names its source line, Weft's tool its current action.
     Source,
-    /// The original is a script that runs another program, whose name its error has.
+    /// The original is a script that runs another program, and its error has that program's name.
     Script,
 }
 
@@ -59,7 +59,7 @@ impl But {
     }
 }
 
-/// A line of ibqueryerrors without the numbers of packets and bytes.
+/// Removes the packet and byte counts from a line of ibqueryerrors.
 fn without_traffic(line: &str) -> String {
     let parts = line.split(" [").map(|part| match part.split_once(" == ") {
         Some((name, _)) if name.ends_with("Data") || name.ends_with("Pkts") => name,
@@ -74,7 +74,7 @@ fn same(theirs: &Said, ours: &Said, but: But) -> Result<()> {
     Ok(())
 }
 
-/// Command lines; `@` stands for a folder with `kept.cache`, `edited.cache`, `names` and `thresholds`.
+/// Command lines; `@` stands for a directory with `kept.cache`, `edited.cache`, `names` and `thresholds`.
 const LINES: &[(But, &[&str])] = &[
     (
         But::Date,
@@ -281,7 +281,7 @@ const LINES: &[(But, &[&str])] = &[
     (But::Script, &["ibhosts @/topology @/topology"]),
 ];
 
-/// A fabric with a manager, and files for the command lines.
+/// Prepares a fabric with a manager, and files for the command lines.
 fn prepare(lab: &Lab, sim: &IbSim<'_>) -> Result<String> {
     let folder = lab.file("").display().to_string();
     let folder = folder.trim_end_matches('/').to_owned();
@@ -295,7 +295,7 @@ fn prepare(lab: &Lab, sim: &IbSim<'_>) -> Result<String> {
     let edits = ["--switchguid", "0x2c90300100003:0x2c90300100099", "--caguid", "0x2c9030a000050:0x2c9030a000059"];
     let said = sim.run(HOST, &[&["ibcacheedit"], &edits[..], &[&kept, &edited]].concat())?;
     ensure!(said.code == Some(0), "{said:?}");
-    // A datagram that leads nowhere is an error that a switch counts.
+    // A switch counts an error for a datagram without a route.
     sim.run(HOST, &["smpquery", "-t", "20", "nodeinfo", "99"])?;
     Ok(folder)
 }
@@ -328,7 +328,7 @@ fn discovery_prints_what_the_originals_print() {
     table.finish();
 }
 
-/// Each reads what the other wrote, and writes what the other writes.
+/// Each reads the file that the other wrote, and writes the same.
 fn files(lab: &Lab, sim: &IbSim<'_>, folder: &str) -> Result<()> {
     let path = |name: &str| format!("{folder}/{name}");
     let ours = sim.weft(HOST, &["ibnetdiscover", "--cache", &path("ours.cache")])?;
@@ -346,7 +346,7 @@ fn files(lab: &Lab, sim: &IbSim<'_>, folder: &str) -> Result<()> {
     same(&theirs, &sim.weft(HOST, &["ibnetdiscover", "-l"])?, But::Nothing)
 }
 
-/// What one clears the other does not see.
+/// Errors that one tool clears are gone for the other.
 fn cleared(sim: &IbSim<'_>) -> Result<()> {
     for ours_clears in [true, false] {
         sim.run(HOST, &["smpquery", "-t", "20", "nodeinfo", "99"])?;
@@ -360,7 +360,7 @@ fn cleared(sim: &IbSim<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The report on a fabric whose links could all be faster, and which has changed.
+/// Checks the report on a fabric whose links could all be faster, and which has changed.
 fn diagnosed(sim: &IbSim<'_>, folder: &str) -> Result<()> {
     let said = sim.weft(HOST, &["diagnose", "--seconds", "0", "--baseline", &format!("{folder}/edited.cache")])?;
     ensure!(said.code == Some(1), "{said:?}");
@@ -410,7 +410,7 @@ fn json(sim: &IbSim<'_>, line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Chassis, a router and an adapter of two ports; without a manager, whose LIDs are all 0.
+/// Chassis, a router and an adapter with two ports; without a manager, so that all LIDs are 0.
 const CHASSIS: &[(But, &[&str])] = &[
     (But::Date, &["ibnetdiscover", "ibnetdiscover -g", "ibnetdiscover -s", "ibnetdiscover -f -g"]),
     (

@@ -1,5 +1,5 @@
-//! Our diagnostic tools on Debian's simulated InfiniBand fabric: they print what Debian's print, byte for byte, with
-//! the same exit codes; what differs stands in the tables with its reason.
+//! Weft's diagnostic tools on Debian's simulated InfiniBand fabric: they print the same as Debian's, byte for byte,
+//! with the same exit codes; the tables list the differences with their reasons.
 
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ mod lines;
 
 use lines::{But, LINES, OWN_LINES};
 
-/// The host that the tools run on, and the one where the subnet manager is.
+/// The host that runs the tools, and the host of the subnet manager.
 const HOST: &str = "h00002 HCA-1";
 const MANAGER: &str = "h00001 HCA-1";
 /// A host two switches away, LID 8.
@@ -51,13 +51,13 @@ fn tools_print_what_the_originals_print() {
     table.finish();
 }
 
-/// A command line with what it printed once, on the same fabric.
+/// A command line with its recorded output from the same fabric.
 struct Kept {
     line: String,
     said: Said,
 }
 
-/// Reads outputs kept as `$ LINE`, what was printed, `--- stderr` and the rest, `--- exit N`.
+/// Parses recorded outputs: `$ LINE`, the output, `--- stderr` and the rest, `--- exit N`.
 fn kept(text: &str) -> Vec<Kept> {
     let one = |chunk: &str| {
         let (line, rest) = chunk.split_once('\n')?;
@@ -96,7 +96,7 @@ fn tools_print_what_the_originals_printed_once() {
     table.finish();
 }
 
-/// What is done to a port one after the other; each on a fabric that nobody else has touched.
+/// Commands that change a port, one after the other; each sequence runs on a fresh fabric.
 const CHANGES: &[&str] = &[
     "ibportstate 2 3 disable",
     "ibportstate -t 50 2 3",
@@ -157,11 +157,11 @@ fn servers_and_clients_mix() {
             let name = |ours| if ours { "ours" } else { "Debian's" };
             let label = format!("{}: {} serves {}", ask.join(" "), name(ours_serves), name(ours_asks));
             table.case(&label, || {
-                // The simulator goes on answering clients that were killed, so each case has its own.
+                // The simulator keeps answering killed clients, so each case has its own.
                 let sim = IbSim::start(&lab, &golden("ib_fabric.net"))?;
                 sim.opensm(MANAGER, false)?;
                 let words = if ours_serves { sim.weft_words(FAR, server)? } else { sim.words(FAR, server) };
-                // Only a manager's host is handed what comes unasked.
+                // Only a manager's host receives unsolicited datagrams.
                 let mut serving = sim.stay(&words, &[("SIM_SET_ISSM", "1")])?;
                 let attached = serving.wait_until(Duration::from_secs(5), |p| p.text().contains("attached"));
                 ensure!(attached, "not attached: {}", serving.kill().report());
@@ -235,7 +235,7 @@ fn tools_print_the_same_of_our_own_fabric() {
     let run = |words: &[&str]| -> Result<(Option<i32>, Vec<String>)> {
         let ended = fabric.run("node2", words)?;
         let lines = But::Activity.of(&But::Traffic.of(&ended.text));
-        // Standard error comes when it is written, standard output at the end.
+        // Standard error is unbuffered, standard output comes at the end.
         let mut lines: Vec<String> = lines.lines().map(counted).collect();
         lines.sort();
         Ok((ended.status.and_then(|s| s.code()), lines))
@@ -262,7 +262,7 @@ fn tools_print_the_same_of_our_own_fabric() {
     table.finish();
 }
 
-/// A line without its process id, and without what our own question counts.
+/// Removes a line's process id, and the counts of the query itself.
 fn counted(line: &str) -> String {
     let grows = line.starts_with("PortUnicast") || line.starts_with("PortXmitWait");
     match (grows, line.split_once(':'), line.split_once("] ")) {

@@ -1,13 +1,13 @@
-//! Who does nothing costs nothing: no processor time, and little memory.
+//! Cost of idle programs: no processor time, and little memory.
 
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use weft_interop::{Lab, Path, Shape, Who, python, skip};
 
-/// How long idleness is watched.
+/// Duration of the observation.
 const WATCH: Duration = Duration::from_secs(2);
 
-/// Memory of an idle RC queue pair beside its rings.
+/// Memory of an idle RC queue pair besides its rings.
 const QP_KIB_MAX: f64 = 16.0;
 
 #[test]
@@ -29,7 +29,7 @@ fn an_idle_queue_pair_is_small() {
 fn idle_cpu(path: Path) -> Result<()> {
     let lab = Lab::new(Shape::One)?.on(path);
     let side = lab.client();
-    // Two connected queue pairs that have exchanged a message, then silence; events are armed.
+    // Two connected queue pairs exchange a message, then are silent with events armed.
     let mut idle = python::start(
         &lab,
         side,
@@ -53,7 +53,7 @@ channel.get_cq_event(cq)
     )?;
     let ready = idle.wait_until(Duration::from_secs(20), |p| p.text().contains("idle\n"));
     ensure!(ready, "it never became idle:\n{}", idle.kill().report());
-    // Whatever follows the last message (acknowledgements, a last timer) may pass first.
+    // Traffic after the last message (acknowledgements, a last timer) may finish first.
     std::thread::sleep(Duration::from_millis(1500));
     let pids = lab.pids(side);
     ensure!(lab.daemon(side).is_some_and(|daemon| pids.contains(&daemon)), "no daemon among {pids:?}");
@@ -69,7 +69,7 @@ channel.get_cq_event(cq)
     Ok(())
 }
 
-/// User and system time of a process, all threads, in clock ticks.
+/// Returns the user and system time of a process, all threads, in clock ticks.
 fn ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<_> = stat.rsplit_once(')')?.1.split_whitespace().collect();

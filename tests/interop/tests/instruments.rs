@@ -1,12 +1,12 @@
-//! What people see of what goes on: `weft stat`, `weft qp`, `weft resource show`, counters in /sys, `WEFT_TRACE`. Figures
-//! are judged by what perftest says that it moved.
+//! Monitoring: `weft stat`, `weft qp`, `weft resource show`, counters in /sys, `WEFT_TRACE`. The test compares their
+//! numbers with the traffic that perftest reports.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::time::Duration;
 use weft_interop::{Lab, Pair, Shape, Table, Who, python, skip};
 
-/// Ways between two processes of a host: the environment that forces one, and how its name begins.
+/// Transports between two processes of a host: the environment that forces one, and the prefix of its name.
 const WAYS: [(&str, &str); 2] = [("wire", "wire"), ("", "same-host(")];
 
 const MESSAGES: u64 = 1000;
@@ -35,7 +35,7 @@ fn instruments() {
     table.finish();
 }
 
-/// What `weft stat` says of the lab's device.
+/// Returns the numbers of `weft stat` for the lab's device.
 fn stat(lab: &Lab) -> Result<Value> {
     let name = &lab.device(lab.client())?.name;
     let ended = lab.weft(lab.client(), Who::Ordinary, &[], &["stat", name, "--json"])?.success()?;
@@ -77,7 +77,7 @@ fn counters(lab: &Lab, who: Who, loopback: &str) -> Result<()> {
     Ok(())
 }
 
-/// While both run, both are shown.
+/// Checks that both queue pairs are shown while both programs run.
 fn queue_pairs(lab: &Lab, who: Who, loopback: &str, path: &str) -> Result<()> {
     let pair = Pair::new("ib_write_bw", "-D 6 -s 4096").devices(lab)?.who(who).env("WEFT_LOOPBACK", loopback);
     let server = pair.start_server(lab)?;
@@ -104,7 +104,7 @@ fn listed(lab: &Lab, device: &str) -> Result<String> {
     Ok(lab.weft(lab.client(), Who::Ordinary, &[], &["qp", "show", "link", device])?.success()?.text)
 }
 
-/// Two queue pairs, each the other's peer, connected, by this path.
+/// Returns whether a text shows two connected queue pairs, each the other's peer, on this transport.
 fn are_both_ends(text: &str, path: &str) -> bool {
     let word = |line: &str, key: &str| {
         let mut words = line.split(' ').skip_while(|word| *word != key);
@@ -118,7 +118,7 @@ fn are_both_ends(text: &str, path: &str) -> bool {
         && word(a, "pid") != word(b, "pid")
 }
 
-/// A program that started before reads what others moved since.
+/// A program that was already running reads counters of later traffic.
 fn sysfs(lab: &Lab, who: Who) -> Result<()> {
     let name = &lab.device(lab.client())?.name;
     let signal = lab.file(&format!("go-{who:?}"));
@@ -168,7 +168,7 @@ fn bad_trace(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// A receive that is posted late: refused and tried again on either way, and counted.
+/// A receive that is posted late: either transport refuses, retries, and counts.
 fn receiver_not_ready(lab: &Lab, loopback: &str) -> Result<()> {
     let before = stat(lab)?;
     let script = r"

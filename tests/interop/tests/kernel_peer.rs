@@ -1,7 +1,8 @@
-//! Linux's own RoCE, rdma_rxe of Debian's kernel in a guest, against us on the host: verbs without a connection manager.
+//! Linux's own RoCE, rdma_rxe of Debian's kernel in a guest, against Weft on the host: verbs without a connection
+//! manager.
 //!
-//! Both directions, IPv4 and IPv6, path MTU 1024 and 4096, with 1% of the packets lost on our side as well. One guest
-//! serves all cases, and one capture of its tap: the ICRC of every packet of both sides is recomputed.
+//! Both directions, IPv4 and IPv6, path MTU 1024 and 4096, with and without 1% loss on Weft's side. One guest serves
+//! all cases, and one capture of its tap: the ICRC of every packet of both sides is recomputed.
 
 use anyhow::{Result, ensure};
 use std::path::Path;
@@ -17,13 +18,14 @@ const MTUS: [(u32, u32); 2] = [(1024, 1500), (4096, 9000)];
 struct Case {
     program: &'static str,
     options: &'static str,
-    /// It gets over lost packets.
+    /// It recovers from lost packets.
     reliable: bool,
 }
 
 impl Case {
-    /// Whether it bears the loss of any packet. Some programs end without a word to their peer: if the network loses their last
-    /// acknowledgement, rxe's queue pair is gone before the peer asks again. Ours stays for a moment.
+    /// Returns whether it survives the loss of any packet. Some programs exit without telling their peer: if the
+    /// network loses their last acknowledgement, rxe's queue pair is gone before the peer retries. Weft's stays for a
+    /// moment.
     fn bears_loss(&self, server: Server) -> bool {
         let leaves = match server {
             Server::Us => self.program.ends_with("_pingpong"),
@@ -105,7 +107,8 @@ fn verbs_against_rxe() {
     table.finish();
 }
 
-/// Runs of long messages with loss: a few, and one more for each so many rounds of a soak.
+/// Returns how many runs of long messages have loss: a few, and one more for every ROUNDS_PER_RUN rounds of a soak
+/// test.
 fn long_messages() -> u32 {
     const RUNS: u32 = 4;
     const ROUNDS_PER_RUN: u32 = 40;
@@ -113,7 +116,7 @@ fn long_messages() -> u32 {
     RUNS + rounds.div_ceil(ROUNDS_PER_RUN)
 }
 
-/// A case in one direction, with and without loss; the pingpongs over both families each, the others in turn.
+/// Runs a case in one direction, with and without loss; the pingpongs over both families each, the others in turn.
 fn run(table: &mut Table, peer: &Peer, case: &Case, mtu: u32, server: Server, number: usize) {
     let turn = number + usize::from(server == Server::Us) + usize::from(mtu == 4096);
     for (v6, lossy) in [(false, false), (true, false), (false, true), (true, true)] {

@@ -1,5 +1,5 @@
-//! Linux's RDMA connection manager over rdma_rxe, in a guest, against ours on the host: Debian's programs connect in
-//! both directions, over IPv4 and IPv6, path MTU 1024 and 4096, with 1% of the packets lost on our side as well.
+//! Linux's RDMA connection manager over rdma_rxe, in a guest, against Weft's on the host: Debian's programs connect in
+//! both directions, over IPv4 and IPv6, path MTU 1024 and 4096, with and without 1% loss on Weft's side.
 //!
 //! One guest serves all cases, and one capture of its tap: the ICRC of every packet, management datagrams included, is
 //! recomputed.
@@ -12,44 +12,44 @@ use weft_interop::early::{REFUSED, until_late_enough};
 use weft_interop::guest_peer::{Listens, Match};
 use weft_interop::{Lab, Outcome, Peer, Server, Table, guest, skip, table};
 
-/// The MTU of the cable, from which both sides take the path MTU: 1024 and 4096.
+/// MTU of the cable, from which both sides derive the path MTU: 1024 and 4096.
 const CABLES: [u32; 2] = [1500, 9000];
 
-/// A program on both sides. `{server}` stands for the server's address, `{own}` for that of the side itself, `{device}`
+/// Programs on both sides. `{server}` stands for the server's address, `{own}` for that of the side itself, `{device}`
 /// for its device.
 struct Case {
     serve: &'static str,
     connect: &'static str,
     listens: Listens,
-    /// What the client prints when all went well.
+    /// The client's output on success.
     prints: &'static str,
     traits: &'static [Trait],
 }
 
-/// What is special about a case.
+/// Special property of a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trait {
-    /// The program, or the kernel, speaks IPv4 alone.
+    /// The program, or the kernel, supports only IPv4.
     V4,
-    /// It does not get over lost packets.
+    /// It does not survive lost packets.
     Unreliable,
-    /// The server serves on.
+    /// The server keeps running.
     Stays,
-    /// It sends as much as goes for seconds: too much for the capture.
+    /// It sends at full speed for seconds: too much for the capture.
     Floods,
-    /// A client may come before its server listens, and is refused: with rxe at both ends too. perftest connects
-    /// twice; its server stops listening in between, and both sides sleep for a second. qperf's server names its port
-    /// and then listens.
+    /// A client may come before its server listens, and is rejected: with rxe at both ends too. perftest connects
+    /// twice; its server stops listening in between, and both sides sleep for a second. qperf's server announces its
+    /// port before it listens.
     Races,
 }
 use Trait::{Floods, Races, Stays, Unreliable, V4};
 
-/// How often a client that comes too early may try.
+/// Tries of a client that comes too early.
 const TRIES_MAX: u32 = 9;
-/// How long perftest's client waits before it asks for a connection, more with every try: a slow guest loses the race every
-/// time otherwise. Losing packets on the way does not help it, as the guest waits for an acknowledgement before it listens.
+/// Delay before perftest's client requests a connection, longer with every try: otherwise a slow guest always loses the
+/// race. Packet loss does not help the guest, because it waits for an acknowledgement before it listens.
 const HEAD_START: Duration = Duration::from_millis(100);
-/// What has it wait.
+/// Library that adds the delay.
 const LATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel_peer_cm/late.c");
 
 const CASES: &[Case] = &[
@@ -86,7 +86,7 @@ const CASES: &[Case] = &[
         connect: "mckey -m 239.1.2.3 -b {own} -s -C 10 -S 1000",
         listens: Listens::Group,
         prints: "return status 0",
-        // The kernel joins no group of IPv6 over RoCE v2.
+        // The kernel cannot join IPv6 groups over RoCE v2.
         traits: &[V4, Unreliable],
     },
     Case {
@@ -199,13 +199,13 @@ fn connections_with_the_kernel() {
     table.finish();
 }
 
-/// The guest and the host, and the library that has a client on the host wait.
+/// The guest and the host, and the library that delays a client on the host.
 struct Sides {
     peer: Peer,
     late: String,
 }
 
-/// Every case that floods, or every other.
+/// Runs all flooding cases, or all others.
 fn run_all(table: &mut Table, sides: &Sides, flooding: bool) {
     for cable in CABLES {
         sides.peer.set_mtu(cable).expect("an MTU for both ends");
@@ -218,7 +218,7 @@ fn run_all(table: &mut Table, sides: &Sides, flooding: bool) {
     }
 }
 
-/// A case in one direction: over both families, and over one of them with loss.
+/// Runs a case in one direction: over both families, and over one of them with loss.
 fn run(table: &mut Table, sides: &Sides, case: &Case, cable: u32, server: Server, turn: usize) {
     let peer = &sides.peer;
     let has = |wanted| case.traits.contains(&wanted);
@@ -227,7 +227,7 @@ fn run(table: &mut Table, sides: &Sides, case: &Case, cable: u32, server: Server
         if v6 && has(V4) || lossy && has(Unreliable) || (table::quick() && (turn > 2 || lossy)) {
             continue;
         }
-        // Those take seconds: with loss or without, in turn.
+        // These take seconds, so they alternate between loss and no loss.
         if has(Races) && !has(Unreliable) && lossy != turn.is_multiple_of(2) {
             continue;
         }
@@ -268,7 +268,7 @@ fn run(table: &mut Table, sides: &Sides, case: &Case, cable: u32, server: Server
     }
 }
 
-/// The library that has a client wait.
+/// Compiles the library that delays a client.
 fn compile(lab: &Lab) -> Result<String> {
     let library = lab.file("late.so");
     let mut cc = Command::new("cc");

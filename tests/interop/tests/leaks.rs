@@ -1,30 +1,31 @@
-//! Two hundred crashes later: no descriptor, no shared memory, no slot is missing; and the daemon leaves at last.
+//! After two hundred crashes no descriptor, shared memory or slot has leaked, and the daemon exits in the end.
 
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
 use weft_interop::{Lab, Pair, Path, Shape, Side, Who, skip, table};
 
-/// Rounds of killing.
+/// Number of kills.
 const ROUNDS: usize = 200;
 
-/// The daemon leaves ten seconds after its last client.
+/// The daemon exits ten seconds after its last client.
 const LEAVES_WITHIN: Duration = Duration::from_secs(25);
 
-/// Sockets of one slot: IPv4 and IPv6.
+/// Sockets for each slot: IPv4 and IPv6.
 const SOCKETS_OF_SLOT: u64 = 2;
 
-/// What a side holds.
+/// Resources held by a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Holdings {
     daemon: u32,
-    /// Descriptors, without the sockets of the pool, which grows while slots rest.
+    /// Descriptors, without the pool's sockets; the pool grows while freed slots rest before reuse.
     daemon_fds: u64,
     slots: u64,
     shared_files: usize,
 }
 
 impl Holdings {
-    /// The daemon may still know the two processes of the last round: it forgets them when the next one ends.
+    /// Returns whether nothing grew. The daemon may still know the two processes of the last round: it forgets them
+    /// when the next one ends.
     fn is_no_more_than(&self, before: &Holdings) -> bool {
         let daemon_fds = before.daemon_fds.max(self.daemon_fds);
         daemon_fds <= before.daemon_fds + 2 && Holdings { daemon_fds, ..*before } == Holdings { daemon_fds, ..*self }
@@ -62,7 +63,7 @@ fn crashes(rounds: usize, path: Path) -> Result<()> {
     let after = settled(&lab, side, Some(before))?;
     table::note(&format!("leaks, {}: {before:?} before, {after:?} after {rounds} crashes", path.name()));
     ensure!(after.is_no_more_than(&before), "{before:?} before and {after:?} after {rounds} crashes");
-    // The next run works, and then nobody needs the daemon.
+    // The next run works, and then the daemon has no clients.
     Pair::new("ibv_rc_pingpong", &format!("-c -g {gid}")).devices(&lab)?.succeed(&lab)?;
     let until = Instant::now() + LEAVES_WITHIN;
     while lab.daemon(side).is_some() {
@@ -72,7 +73,7 @@ fn crashes(rounds: usize, path: Path) -> Result<()> {
     Ok(())
 }
 
-/// One round: a pair in traffic, one or both killed at a moment that differs from round to round.
+/// Runs one round: a pair in traffic, one or both killed at a moment that differs from round to round.
 fn crash(lab: &Lab, gid: usize, round: usize) -> Result<()> {
     let who = if round % 3 == 2 { Who::Ordinary } else { Who::Root };
     let pair = Pair::new("ibv_rc_pingpong", &format!("-n 100000000 -g {gid}")).devices(lab)?.who(who);
@@ -89,7 +90,8 @@ fn crash(lab: &Lab, gid: usize, round: usize) -> Result<()> {
     Ok(())
 }
 
-/// What is held once the daemon has noticed the last death (or still differs from `wanted` after a while).
+/// Returns the resources held once the daemon has noticed the last death (or that still differ from `wanted` after a
+/// while).
 fn settled(lab: &Lab, side: &Side, wanted: Option<Holdings>) -> Result<Holdings> {
     let until = Instant::now() + Duration::from_secs(5);
     loop {

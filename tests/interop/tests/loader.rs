@@ -1,4 +1,5 @@
-//! Which libraries a program gets under `weft run`: copies of its own included, and what is said where nothing can be done.
+//! The libraries that a program gets under `weft run`, even if it has copies of its own, and the message where that is
+//! impossible.
 
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -59,7 +60,7 @@ fn run(lab: &Lab, who: Who, options: &[&str], program: &Path) -> Result<Ended> {
     lab.weft(lab.client(), who, &[], &[&["run"], options, &["--", program]].concat())?.success()
 }
 
-/// In a chroot the kernel makes no user namespaces.
+/// Runs in a chroot, where the kernel makes no user namespaces.
 fn run_without_namespaces(lab: &Lab, program: &Path) -> Result<String> {
     let (root, weft) = (lab.file("root"), product::weft()?);
     std::fs::create_dir_all(&root)?;
@@ -75,7 +76,7 @@ fn run_without_namespaces(lab: &Lab, program: &Path) -> Result<String> {
     Ok(ended.success()?.text)
 }
 
-/// A program beside a copy of the system's library, which its own search path leads to.
+/// Builds a program beside a copy of the system's library, found by its own search path.
 fn with_a_copy(lab: &Lab, kind: &str, flag: &str) -> Result<PathBuf> {
     let dir = lab.file(kind);
     std::fs::create_dir_all(dir.join("lib"))?;
@@ -93,8 +94,8 @@ fn compile(program: &Path, source: &str, flags: &[&str]) -> Result<PathBuf> {
     Ok(program.to_owned())
 }
 
-/// Copies the product to a file system that only one mount namespace has, and runs it there: with `weft run`, which leaves
-/// that namespace, it ends.
+/// Copies the product to a file system in a mount namespace of its own, and runs it there. The file system disappears
+/// when `weft run` leaves that namespace.
 fn from_another_mount(lab: &Lab) -> Result<Ended> {
     let (weft, mount) = (product::weft()?, lab.file("mount"));
     std::fs::create_dir_all(&mount)?;

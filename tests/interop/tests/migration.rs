@@ -1,6 +1,6 @@
 //! QEMU's live migration over RDMA: a guest's memory moves into another QEMU, and both are compared byte by byte.
 //!
-//! The guests stand still: without KVM, QEMU 7.2 loses changes of a running guest over TCP as well.
+//! The guests are idle: without KVM, QEMU 7.2 loses a running guest's changes over TCP as well.
 
 use anyhow::{Result, ensure};
 use std::time::Duration;
@@ -8,9 +8,9 @@ use weft_interop::{Lab, Proc, Shape, Table, Who, product, skip};
 
 const MIGRATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/migration/migrate.py");
 const PYTHON: &str = "/usr/bin/python3";
-/// How much of the guest's memory is not zero.
+/// Bytes of the guest's memory that are not zero.
 const PATTERN_BYTES: usize = 16 << 20;
-/// How long one migration may take, the guests' start included.
+/// Time limit of one migration, including the guests' start.
 const LIMIT: Duration = Duration::from_secs(150);
 
 #[test]
@@ -60,13 +60,13 @@ fn qemu_on_a_fabric() {
     table.finish();
 }
 
-/// Starts both guests, moves one into the other, and compares.
+/// Starts both guests, migrates one into the other, and compares their memory.
 fn migrated(lab: &Lab, who: Who, to: &str, pin: &[&str], start: &dyn Fn(&str, &[&str]) -> Result<Proc>) -> Result<()> {
     let place = lab.file("migration").display().to_string();
     let _ = std::fs::remove_dir_all(&place);
     let made = lab.start_bare(lab.client(), who, &["mkdir", &place])?.wait(LIMIT);
     ensure!(made.ok(), "{}", made.report());
-    // Words that differ from page to page, so that a page in the wrong place shows.
+    // Words that differ from page to page, so that a misplaced page shows.
     let words = (0..PATTERN_BYTES as u64 / 8).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
     let pattern = lab.file("pattern");
     std::fs::write(&pattern, words.collect::<Vec<u8>>())?;
@@ -81,7 +81,7 @@ fn migrated(lab: &Lab, who: Who, to: &str, pin: &[&str], start: &dyn Fn(&str, &[
     let source = qemu("source", &["-device", &loader])?;
     let uri = format!("rdma:{to}:4444");
     let line = [&[PYTHON, MIGRATE, &place, &uri], pin].concat();
-    // Root speaks to them, whoever runs them: not every user may read these sources.
+    // Root controls them, whichever user runs them: not every user may read these sources.
     let ended = lab.start_bare(lab.client(), Who::Root, &line)?.wait(LIMIT);
     let (source, target) = (source.kill(), target.kill());
     ensure!(

@@ -1,7 +1,7 @@
-//! Both ends of a program on one processor, where each keeps the other from answering unless it yields: every way to wait
-//! for a peer, by every path. A wait that spins to the end of its time slice shows in the processor time that an exchange
-//! takes, however busy or fast the machine is. And many pairs on two processors, which end only if they yield: a few dozen,
-//! or as many as `WEFT_PAIRS` says.
+//! Both ends of a program on one processor, where each keeps the other from answering unless it yields: every way to
+//! wait for a peer, on every transport. A wait that spins to the end of its time slice shows in the processor time of
+//! an exchange, however busy or fast the machine is. Also many pairs on two processors, which end only if they yield: a
+//! few dozen, or the number in `WEFT_PAIRS`.
 
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
@@ -13,9 +13,9 @@ const TOOLS: &[&str] = &["ip", "taskset", "ibv_rc_pingpong", "ib_send_lat", "ib_
 
 /// Exchanges of each program.
 const EXCHANGES: u32 = 1000;
-/// Processor time of both ends that an exchange may take. Two ends that spin in turn take two time slices of 0.7 ms or more.
+/// Maximum processor time of both ends for an exchange. Two spinning ends take two time slices of 0.7 ms or more.
 const SECONDS_EACH: f64 = 0.001;
-/// Processor time of both ends beside the exchanges: perftest measures the processor's frequency.
+/// Processor time of both ends besides the exchanges: perftest measures the processor's frequency.
 const SECONDS_BESIDE: f64 = 1.5;
 
 /// Programs that poll a completion queue, by `ibv_poll_cq` and (`-t`) by `ibv_start_poll`.
@@ -28,12 +28,12 @@ const PROGRAMS: &[&str] = &[
     "ib_send_lat -F -s 8 -c XRC",
     "ib_read_lat -F -s 8",
 ];
-/// As two hosts of an InfiniBand fabric.
+/// Programs to run on two hosts of an InfiniBand fabric.
 const ON_A_FABRIC: &[&str] = &["ibv_rc_pingpong", "ib_send_lat -F -s 8"];
 
-/// Pairs that run at once.
+/// Pairs that run at the same time.
 const PAIRS: u32 = 40;
-/// How long they may take: ten times as long as on two busy processors.
+/// Time limit of the pairs: ten times as long as on two busy processors.
 const PAIRS_WITHIN: Duration = Duration::from_secs(90);
 
 #[test]
@@ -76,13 +76,13 @@ fn many_pairs_on_two_processors_end() {
     }
 }
 
-/// The words that run `program` on the given processors and print the processor time that it took.
+/// Returns the command line that runs `program` on the given processors and prints its processor time.
 fn timed(processors: &str, program: &str) -> Vec<String> {
     let shell = ["taskset", "-c", processors, "sh", "-c", "\"$0\" \"$@\" && times"];
     shell.into_iter().chain(program.split_whitespace()).map(str::to_owned).collect()
 }
 
-/// Processors that this test may use, the last first.
+/// Returns the processors that this test may use, the last first.
 fn processors() -> Result<Vec<String>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let list =
@@ -126,7 +126,7 @@ fn judge(client: &Ended, server: &Ended) -> Result<()> {
     Ok(())
 }
 
-/// Processor time of the shell's children, by the last line of its `times`: user and system, as `0m1.250000s`.
+/// Parses the processor time of the shell's children from the last line of `times`: user and system, as `0m1.250000s`.
 fn seconds(text: &str) -> Result<f64> {
     let line = text.lines().last().context("nothing was printed")?;
     line.split_whitespace()

@@ -1,5 +1,5 @@
-//! Registered pages that a peer process of the same host copies into by itself: the program notices nothing, whatever
-//! memory it is and whatever it does with it.
+//! Registered pages that a peer process of the same host copies into directly: the program notices nothing, whatever
+//! its memory is and however it uses it.
 
 use anyhow::{Context, ensure};
 use std::path::PathBuf;
@@ -9,27 +9,27 @@ use weft_interop::{Lab, Shape, Table, Who, skip};
 const HEADER: &str = "/usr/include/infiniband/verbs.h";
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page_sharing");
 
-/// `WEFT_SHARE`, and what becomes of plain memory.
+/// `WEFT_SHARE`, and the fate of plain memory.
 const MODES: [(&str, &str); 3] = [("auto", "shared"), ("on", "shared"), ("off", "private")];
 
-/// The most that sharing or restoring one region may copy: half of the budget (`engine/share/thrift.rs`).
+/// Maximum bytes copied to share or restore one region: half of the budget (`engine/share/budget.rs`).
 const REGION_BYTES_MAX: u64 = 32 << 20;
 
-/// What `large.c` may copy in all: three large regions there and back, a small one, and its peer's buffer.
+/// Maximum bytes copied by `large.c`: three large regions there and back, a small one, and its peer's buffer.
 const BYTES_MAX: u64 = 3 * 2 * REGION_BYTES_MAX + (16 << 20);
 
 /// Compiles one of the programs.
 fn program(lab: &Lab, name: &str) -> PathBuf {
     let (program, source) = (lab.file(name), format!("{SOURCES}/{name}.c"));
     let mut cc = Command::new("cc");
-    // Each program uses some of what they have in common.
+    // Each program uses only some of the common functions.
     cc.args(["-Wall", "-Werror", "-Wno-unused-function", "-O1", "-o"]).arg(&program).arg(&source);
     let status = cc.args(["-libverbs", "-lpthread"]).status().expect("cc runs");
     assert!(status.success(), "{source} does not compile");
     program
 }
 
-/// Bytes that each line of the trace says were copied, to share pages or to restore them.
+/// Returns the bytes that each line of the trace reports as copied, to share pages or to restore them.
 fn copied(trace: &str) -> Vec<u64> {
     let words = |line: &str| line.split_whitespace().find_map(|word| word.strip_prefix("copied=")?.parse().ok());
     trace.lines().filter_map(words).collect()
@@ -68,7 +68,7 @@ fn shared_pages_are_the_programs_own() {
     let program = program(&lab, "owner");
     let mut table = Table::new("page sharing");
     for who in [Who::Root, Who::Ordinary] {
-        // The daemon is root's, which an ordinary user in the user namespace of `weft run` cannot see for himself.
+        // The daemon is root's, and an ordinary user cannot see it from the user namespace of `weft run`.
         let device = lab.device(lab.client()).expect("a device");
         for (mode, fate) in MODES {
             table.case(&format!("{who:?}, WEFT_SHARE={mode}"), || {
@@ -79,7 +79,7 @@ fn shared_pages_are_the_programs_own() {
                 Ok(())
             });
         }
-        // Packets need nobody's pages.
+        // Packets need no shared pages.
         table.case(&format!("{who:?}, WEFT_LOOPBACK=wire"), || {
             let program = program.to_str().context("the lab's path is not UTF-8")?;
             let words = [program, &device.name, &device.gid_v4.to_string(), "private"];

@@ -1,4 +1,4 @@
-//! `WEFT_PCAP`: what was captured, tshark decodes without a malformed packet.
+//! `WEFT_PCAP`: tshark decodes the captures without a malformed packet.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeSet;
@@ -54,7 +54,7 @@ fn tshark_decodes_what_we_captured() {
     table.finish();
 }
 
-/// One capture: every packet is RoCE v2 and well formed, and the opcodes are there.
+/// Checks a capture: every packet is RoCE v2 and well formed, and the opcodes are there.
 fn check(file: &Path, wanted: &[u8]) -> Result<()> {
     let text = tshark(file, &["-T", "fields", "-e", "frame.protocols", "-e", "infiniband.bth.opcode"])?;
     let mut seen = BTreeSet::new();
@@ -73,7 +73,7 @@ fn check(file: &Path, wanted: &[u8]) -> Result<()> {
 }
 
 fn tshark(file: &Path, args: &[&str]) -> Result<String> {
-    // tshark takes small payloads for RPC over RDMA and then finds them malformed.
+    // tshark takes small payloads for RPC over RDMA and then calls them malformed.
     let mut command = Command::new("tshark");
     command.args(["--disable-protocol", "rpcordma", "-r"]).arg(file).args(args);
     let out = command.output().context("cannot run tshark")?;

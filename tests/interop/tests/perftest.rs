@@ -3,11 +3,11 @@
 use anyhow::{Result, ensure};
 use weft_interop::{Lab, Outcome, Pair, Path, Shape, Table, Who, skip, table};
 
-/// A tool and what it can do.
+/// A tool and its capabilities.
 struct Tool {
     name: &'static str,
     transports: &'static [&'static str],
-    /// `-e` works (a latency of WRITE is seen by polling memory: no events there).
+    /// `-e` works (WRITE latency is measured by polling memory: no events there).
     events: bool,
     /// `-a` works.
     all_sizes: bool,
@@ -60,20 +60,20 @@ fn plain_as_typed() {
     let mut table = Table::new("perftest, no options");
     let tools = if table::quick() { &TOOLS[..3] } else { TOOLS };
     for tool in tools {
-        // As a person types it: no device, no sizes, default counts.
+        // As a person would type it: no device, no sizes, default counts.
         table.case(tool.name, || Pair::new(tool.name, "").within(40).judged(&lab, result_printed));
     }
     table.finish();
 }
 
-/// What a tool can be asked beside its transport.
+/// Returns the options to test besides the transport.
 fn options(tool: &Tool, transport: &str) -> Vec<String> {
     let bandwidth = tool.name.ends_with("bw");
     let mut all = vec![String::new(), "--use_old_post_send".into()];
     let mut add = |text: &str| all.push(text.to_owned());
     if tool.all_sizes {
-        // Every size from 2 bytes to 8 MiB: few of each. perftest takes five to ten seconds for them, whoever moves the
-        // bytes, so the bandwidths of one way are measured on RC alone; `-a -b` is below.
+        // Every size from 2 bytes to 8 MiB, a few of each. perftest needs five to ten seconds for them on any
+        // transport, so one-way bandwidths are measured on RC alone; `-a -b` is below.
         match bandwidth {
             true if transport == "RC" => add("-a -n 10"),
             true => {}
@@ -116,7 +116,7 @@ fn run(name: &'static str, shape: Shape, path: Path, turn: usize) {
         for transport in tool.transports {
             for (which, option) in options(tool, transport).into_iter().enumerate() {
                 number += 1;
-                // The plain run in every shape and on every path; each option in one of the shapes, in turn.
+                // The plain run in every shape and on every transport; each option in one of the shapes, in turn.
                 let plain = table::quick() || path != Path::SameHost;
                 if which > 0 && (plain || !(number + turn).is_multiple_of(3)) {
                     continue;
@@ -132,7 +132,7 @@ fn run(name: &'static str, shape: Shape, path: Path, turn: usize) {
 
 fn case(table: &mut Table, lab: &Lab, tool: &str, transport: &str, option: &str, who: Who, ipv6: bool) {
     let count = if option.contains("-n") { "" } else { " -n 200" };
-    // UD takes no more than a packet; perftest picks the port's MTU by itself with -a.
+    // A UD message fits into a packet; with -a perftest picks the port's MTU itself.
     let size = match (tool.contains("atomic"), option.contains("-s") || option.contains("-a"), transport) {
         (true, ..) | (_, true, _) => "",
         (_, _, "UD") => " -s 1024",
@@ -142,7 +142,7 @@ fn case(table: &mut Table, lab: &Lab, tool: &str, transport: &str, option: &str,
     let args = format!("-c {transport} {option}{count}{size}{family}");
     table.case(&format!("{tool} {args} {who:?}"), || {
         if transport == "XRC" {
-            // perftest leaves these behind, and nobody opens another user's file in a sticky directory.
+            // perftest leaves these files behind, and no user may open another's file in a sticky directory.
             for end in ["server", "client"] {
                 let _ = std::fs::remove_file(format!("/tmp/xrc_domain_{end}"));
             }
@@ -151,7 +151,7 @@ fn case(table: &mut Table, lab: &Lab, tool: &str, transport: &str, option: &str,
     });
 }
 
-/// A result is a line of numbers below the heading: size, iterations, figures (which few bytes round to nothing).
+/// Checks for a result: a line of numbers below the heading (size, iterations, results, which few bytes round to zero).
 fn result_printed(outcome: &Outcome) -> Result<()> {
     let text = &outcome.client.text;
     let after = text.split("#bytes").nth(1).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Debian's five `ibv_*_pingpong`, unmodified.
 //!
-//! Each shape of lab, and each path within one namespace, runs every tool with every option; who runs it and which GID it uses alternate, so that
-//! over the shapes each tool meets both users and both address families.
+//! Each shape of lab, and each transport within one namespace, runs every tool with every option. User and GID
+//! alternate, so that over the shapes each tool runs as both users and with both address families.
 
 use anyhow::ensure;
 use weft_interop::{Lab, Pair, Path, Shape, Table, Who, skip, table};
@@ -13,7 +13,7 @@ const CASES: &[(&str, &str)] = &[
     ("ibv_ud_pingpong", "-c -s 1024"),
     ("ibv_srq_pingpong", "-c"),
     ("ibv_xsrq_pingpong", "-m 1024"),
-    // With a handful of each behind us: every option.
+    // Every option, once the basic cases above have passed.
     ("ibv_rc_pingpong", ""),
     ("ibv_rc_pingpong", "-e"),
     ("ibv_rc_pingpong", "-e -c"),
@@ -89,7 +89,7 @@ fn loopback_interface() {
     let lab = Lab::new(Shape::Loopback).expect("a lab");
     let mut table = Table::new("pingpong, loopback");
     for (tool, who) in [("ibv_rc_pingpong", Who::Root), ("ibv_ud_pingpong", Who::Ordinary)] {
-        // Without -d: the first device of a fresh machine must do.
+        // Without -d: the first device of a fresh machine must work.
         table.case(tool, || Pair::new(tool, "-g 0 -c").who(who).succeed(&lab).map(drop));
     }
     table.finish();
@@ -104,7 +104,7 @@ fn run(name: &'static str, shape: Shape, path: Path, turn: usize) {
     let cases = if table::quick() { &CASES[..5] } else { CASES };
     let big = if matches!(shape, Shape::Two { mtu: 9000 }) { "4096" } else { "1024" };
     for (number, (tool, options)) in cases.iter().enumerate() {
-        // Neither alternates with the same period, nor the same way in every shape.
+        // User and GID alternate with different periods, and differently in every shape.
         let who = if (number + turn).is_multiple_of(2) { Who::Root } else { Who::Ordinary };
         let v6 = (number + turn) % 3 == 2;
         let options = options.replace("{big}", big);

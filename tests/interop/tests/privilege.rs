@@ -1,4 +1,4 @@
-//! A set-user-ID program has its caller's environment and its owner's rights: what the environment asks for is not done.
+//! A set-user-ID program has its caller's environment and its owner's rights, so Weft ignores the environment there.
 
 use anyhow::{Context, Result, ensure};
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ fn set_user_id_programs_obey_no_stranger() {
         return;
     }
     if !rustix::process::geteuid().is_root() {
-        // In a user namespace of one user there is nobody whose rights such a program could lend.
+        // In a user namespace with a single user, no other user's rights are available to such a program.
         return;
     }
     let lab = Lab::new(Shape::Loopback).expect("a lab");
@@ -22,8 +22,8 @@ fn set_user_id_programs_obey_no_stranger() {
         for variable in ["WEFT_PCAP", "WEFT_LOG", "WEFT_FAULT"] {
             let file = lab.file(&format!("written-for-{variable}"));
             let name = file.to_str().context("a path in UTF-8")?;
-            // What is no fault specification makes the open fail, if it is looked at; `weft run` looks, so it is set
-            // behind its back.
+            // A file name is no valid fault specification: open fails if Weft reads it. `weft run` does, so `env` sets
+            // it after that.
             let setting = format!("{variable}={name}");
             let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
             let words = [&user[..], &["env", &setting, program]].concat();
@@ -35,7 +35,7 @@ fn set_user_id_programs_obey_no_stranger() {
     table.finish();
 }
 
-/// Debian's `ibv_devinfo`, with the rights of root for everybody.
+/// Copies Debian's `ibv_devinfo` with a set-user-ID bit and owner root.
 fn suid_copy(lab: &Lab) -> Result<PathBuf> {
     let copy = lab.file("suid-devinfo");
     std::fs::copy("/usr/bin/ibv_devinfo", &copy)?;

@@ -1,7 +1,7 @@
-//! Debian's own pyverbs tests, unmodified: each passes, or is skipped for a reason that Linux's rxe has too.
+//! Debian's own pyverbs tests, unmodified: each passes, or is skipped for a reason that applies to Linux's rxe too.
 //!
-//! Every module runs in a process of its own, so that a crash costs one module's results and not all. The
-//! skips that are allowed stand with their reasons in `pyverbs-skips.txt`; a skip that is not there fails.
+//! Every module runs in a process of its own, so that a crash costs only that module's results. `pyverbs-skips.txt`
+//! lists the allowed skips with their reasons; any other skip fails.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ const SOURCE: &str = "/usr/share/doc/rdma-core/tests";
 /// Modules for other hardware.
 const EXCLUDED: &[&str] = &["test_mlx5", "test_efa", "test_cuda"];
 
-/// A module's whole run.
+/// Time limit of a module.
 const MODULE_LIMIT: Duration = Duration::from_secs(180);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ fn run(name: &'static str, path: Path, who: Who) {
     table.finish();
 }
 
-/// Writes a module's output where it outlives the lab.
+/// Writes a module's output to a file that outlives the lab.
 fn lab_log(name: &str, module: &str, text: &str) -> Result<String> {
     let dir = weft_interop::product::target().join("pyverbs");
     std::fs::create_dir_all(&dir)?;
@@ -95,7 +95,7 @@ fn lab_log(name: &str, module: &str, text: &str) -> Result<String> {
     Ok(path.display().to_string())
 }
 
-/// Unpacks the tests, without those of other hardware, to the lab's directory `tests`. Returns the modules' names.
+/// Unpacks the tests, except those for other hardware, to the lab's directory `tests`. Returns the modules' names.
 fn unpack(lab: &Lab) -> Result<Vec<String>> {
     let dir = lab.file("tests");
     let at = dir.display();
@@ -114,7 +114,7 @@ fn unpack(lab: &Lab) -> Result<Vec<String>> {
     Ok(modules)
 }
 
-/// The patterns of `pyverbs-skips.txt`: a test's name, or its beginning and a star.
+/// Returns the patterns of `pyverbs-skips.txt`: a test's name, or its beginning and a star.
 fn allowed_skips() -> Vec<String> {
     let text = include_str!("../pyverbs-skips.txt");
     let rows = text.lines().filter(|line| !line.trim_start().starts_with('#'));
@@ -125,13 +125,13 @@ fn matches(pattern: &str, test: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == test, |start| test.starts_with(start))
 }
 
-/// Reads unittest's verbose output: `test_x (tests.test_cq.CQTest)`, a docstring perhaps, ` ... ok`.
+/// Parses unittest's verbose output: `test_x (tests.test_cq.CQTest)`, perhaps a docstring, ` ... ok`.
 fn parse(text: &str) -> BTreeMap<String, Verdict> {
     let mut verdicts = BTreeMap::new();
     let mut current: Option<String> = None;
     for line in text.lines() {
         if let Some(name) = test_name(line) {
-            // A test without a verdict before the next one begins cannot be: its line comes at its end.
+            // Every test has a verdict before the next one begins: its line comes at its end.
             current = Some(name);
         }
         let Some((_, end)) = line.rsplit_once(" ... ").or(Some(("", line))).filter(|_| current.is_some()) else {
@@ -155,7 +155,7 @@ fn parse(text: &str) -> BTreeMap<String, Verdict> {
     verdicts
 }
 
-/// `test_cq.CQTest.test_x` out of `test_x (tests.test_cq.CQTest)` (newer Pythons repeat the method's name).
+/// Returns `test_cq.CQTest.test_x` for `test_x (tests.test_cq.CQTest)` (newer Pythons repeat the method's name).
 fn test_name(line: &str) -> Option<String> {
     let (method, rest) = line.split_once(" (")?;
     let class = rest.split_once(')')?.0.strip_prefix("tests.")?;

@@ -1,4 +1,5 @@
-//! Our qperf against Debian's, in both directions: the same rows, results of both sides, failures told across.
+//! Weft's qperf against Debian's, in both directions: the same rows, results of both sides, and errors reported to the
+//! peer.
 
 use anyhow::{Result, ensure};
 use std::time::Duration;
@@ -6,7 +7,7 @@ use weft_interop::{Ended, Lab, Proc, Shape, Side, Table, Who, product, skip};
 
 const PORT: u16 = 19765;
 
-/// Each test with every row that it has; `-n` ends the short ones early.
+/// Each test with all its rows; `-n` ends the short ones early.
 const TESTS: &[&str] = &[
     "conf",
     "-t 1 -vvs -vvu tcp_bw",
@@ -58,7 +59,7 @@ fn ours_and_debians_measure_each_other() {
     table.finish();
 }
 
-/// Over RoCE the original needs the connection manager. Ours finds its peer by the addresses of the TCP connection.
+/// Over RoCE the original needs the connection manager. Weft's finds its peer by the addresses of the TCP connection.
 #[test]
 fn ours_needs_no_connection_manager() {
     if !skip::have("ours_needs_no_connection_manager", &["ip"]) {
@@ -96,7 +97,7 @@ fn start(lab: &Lab, side: &Side, ours: bool, words: &[&str]) -> Result<Proc> {
     lab.start_bare(side, Who::Root, &line)
 }
 
-/// Names of rows whose value is something.
+/// Returns the names of rows with a nonzero value.
 fn rows(ended: &Ended) -> Vec<String> {
     let named = |line: &str| Some((line.split_once(" = ")?.0.trim().to_owned(), line.split_once(" = ")?.1.to_owned()));
     let rows = ended.text.lines().filter_map(named);
@@ -105,7 +106,7 @@ fn rows(ended: &Ended) -> Vec<String> {
         .collect()
 }
 
-/// How many rows a test has at least, by how much was asked for.
+/// Returns the minimum number of rows of a test, which depends on the requested detail.
 fn expected(test: &str) -> usize {
     let more = |option: &str, rows| if test.contains(option) { rows } else { 0 };
     match test {

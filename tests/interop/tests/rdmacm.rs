@@ -1,7 +1,7 @@
 //! RDMA CM: Debian's programs connect, unmodified, in one namespace and between two, as root and as an ordinary user.
 //!
-//! rdmacm-utils, perftest's `-R`, `qperf -cm 1`, pyverbs' own tests; and small C programs (`rdmacm_calls`) for what only
-//! C sees. `weft resource show cm_id` tells when a server listens.
+//! rdmacm-utils, perftest's `-R`, `qperf -cm 1`, pyverbs' own tests; and small C programs (`rdmacm_calls`) for details
+//! that only C programs see. `weft resource show cm_id` shows when a server listens.
 
 use anyhow::{Context, Result, ensure};
 use std::process::Command;
@@ -12,10 +12,10 @@ use weft_interop::{Lab, Path, Shape, Table, Who, skip, table};
 
 const UTILS: &[&str] = &["ip", "rping", "ucmatose", "udaddy", "mckey", "cmtime"];
 const QPERF_PORT: u16 = 19765;
-/// How often perftest runs whose server does not listen yet for its second connection.
+/// Tries of perftest if its server does not listen yet for the second connection.
 const TRIES: u32 = 5;
 
-/// Who runs it, and over which protocol.
+/// The user, and whether over IPv6.
 const TURNS: [(Who, bool); 4] = [(Who::Root, false), (Who::Ordinary, false), (Who::Root, true), (Who::Ordinary, true)];
 
 #[test]
@@ -104,7 +104,7 @@ fn utils(name: &'static str, shape: Shape, path: Path, turns: &[(Who, bool)]) {
     table.finish();
 }
 
-/// The lines of the guides: twenty-six letters from the number of the ping on, and around again.
+/// Returns the ping data of the guides: the alphabet, starting at the ping's number and wrapping around.
 fn ping_data(number: u32, size: usize) -> String {
     let head = format!("rdma-ping-{number}: ");
     let letters = (b'A'..=b'z').cycle().skip(number as usize).map(char::from);
@@ -112,7 +112,7 @@ fn ping_data(number: u32, size: usize) -> String {
 }
 
 fn rping(lab: &Lab, who: Who, address: &str, options: &str) -> Result<()> {
-    // As the guides have it, the server takes what comes to any address; in the other runs it names its own.
+    // As in the guides, the server listens on any address; in the other runs it names its own.
     let any = if address.contains(':') { "-s -a ::0" } else { "-s" };
     let own = format!("-s -a {address}");
     let server = if options == "-C 20" { any } else { &own };
@@ -121,7 +121,7 @@ fn rping(lab: &Lab, who: Who, address: &str, options: &str) -> Result<()> {
     let size = options.split_once("-S ").and_then(|(_, n)| n.split(' ').next()?.parse().ok()).unwrap_or(64);
     ends.judged(lab, |client, server| {
         for number in 0..count {
-            // Of long lines the beginning: what goes to stderr falls among them.
+            // Only the beginning of long lines: stderr's output falls among them.
             let data = ping_data(number, size);
             let data = if size > 1000 { data[..60].to_owned() } else { data + "\n" };
             ensure!(client.contains(&format!("ping data: {data}")), "ping {number} is missing at the client");
@@ -131,7 +131,7 @@ fn rping(lab: &Lab, who: Who, address: &str, options: &str) -> Result<()> {
     })
 }
 
-/// One server, several clients, one after another: Debian's rping loses one of two that come at once.
+/// Runs one server and several clients, one after another: Debian's rping loses one of two that come at once.
 fn persistent(lab: &Lab, who: Who, address: &str) -> Result<()> {
     let ends = Ends::new("rping", &format!("-v -C 5 -a {address}")).each("-s -P", "-c").who(who);
     let mut server = ends.start_server(lab)?;
@@ -142,7 +142,7 @@ fn persistent(lab: &Lab, who: Who, address: &str) -> Result<()> {
     Ok(())
 }
 
-/// So many connections at once come and go; how fast is measured by `cargo xtask bench`.
+/// Opens and closes this many connections at once; `cargo xtask bench` measures the speed.
 fn many(lab: &Lab, who: Who, address: &str, count: u32) -> Result<()> {
     let took = cmtime(lab, &Ends::cmtime(count, address).who(who))?;
     table::note(&format!("    {count} connections, from creating to destroying: {:.0} ms", took.as_secs_f64() * 1e3));
@@ -156,7 +156,7 @@ fn mckey(lab: &Lab, who: Who, group: &str) -> Result<()> {
     let args = format!("-m {group} -C 10");
     let ends = Ends::new("mckey", &args).each(&receive, &send).who(who).ready("state ADDR_RESOLVED");
     let receiver = ends.start_server(lab)?;
-    // It joins right after that, which nothing shows.
+    // It joins right after that, without a visible sign.
     std::thread::sleep(Duration::from_millis(300));
     ends.start_client(lab)?.wait(Duration::from_secs(20)).success()?;
     receiver.wait(Duration::from_secs(10)).success()?;
@@ -165,7 +165,7 @@ fn mckey(lab: &Lab, who: Who, group: &str) -> Result<()> {
 
 #[test]
 fn perftest_by_the_connection_manager() {
-    // perftest refuses UC by the connection manager.
+    // perftest refuses UC with the connection manager.
     const TOOLS: [(&str, &[&str]); 8] = [
         ("ib_send_bw", &["RC", "UD"]),
         ("ib_send_lat", &["RC", "UD"]),
@@ -223,7 +223,8 @@ fn qperf_by_the_connection_manager() {
                 let ended = lab.run(lab.client(), who, &[], &words)?.success()?;
                 ensure!(ended.text.contains(" = "), "{}", ended.report());
             }
-            // qperf connects UC without the connection manager and by LID alone, which RoCE has none of: Linux refuses it.
+            // qperf connects UC without the connection manager and by LID alone, and RoCE has no LIDs: Linux refuses
+            // it.
             let ended = lab.run(lab.client(), who, &[], &["qperf", lab.server().v4, "-t", "1", "-cm", "1", "uc_bw"])?;
             ensure!(ended.text.contains("failed to modify QP to RTR: Invalid argument"), "{}", ended.report());
             Ok(())
@@ -232,7 +233,7 @@ fn qperf_by_the_connection_manager() {
     table.finish();
 }
 
-/// C programs of our own, compiled against the installed headers and library.
+/// Runs Weft's C programs, compiled against the installed headers and library.
 fn calls(table: &mut Table, lab: &Lab) {
     if !skip::have("rdmacm_calls", &["cc", "/usr/include/rdma/rdma_cma.h"]) {
         return;

@@ -1,4 +1,4 @@
-//! README's sessions do what README says, pasted into a shell as they stand: no pause, no line changed.
+//! README's sessions work as README says, pasted into a shell unchanged and without pauses.
 //!
 //! `WEFT_LONG=1` pastes each of them ten times in a row.
 
@@ -9,10 +9,10 @@ use std::path::Path;
 use std::time::Duration;
 use weft_interop::{Lab, Shape, Table, Who, product, skip};
 
-/// How long one paste may take.
+/// Time limit of one paste.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// The `sh` blocks below a heading.
+/// Returns the `sh` blocks below a heading.
 fn session(readme: &str, heading: &str) -> String {
     let section = readme.split("\n## ").find(|section| section.starts_with(heading)).unwrap_or_default();
     let blocks = section.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
@@ -23,7 +23,7 @@ fn turns() -> usize {
     if std::env::var_os("WEFT_LONG").is_some() { 10 } else { 1 }
 }
 
-/// Feeds the session to a shell's standard input, line after line as a terminal does; the shell names each line that fails.
+/// Feeds the session to a shell's standard input, line by line like a terminal; the shell names each failing line.
 fn paste(lab: &Lab, who: Who, weft: &Path, dir: &Path, session: &str) -> Result<()> {
     let pasted = dir.join("pasted");
     std::fs::write(&pasted, format!("trap 'echo \"FAILED: $BASH_COMMAND\"' ERR\n{session}"))?;
@@ -67,7 +67,7 @@ fn sessions_run_as_they_are_pasted() {
     table.finish();
 }
 
-/// A clone in /root, say: nobody but its owner can enter.
+/// A clone in a directory like /root, which only its owner can enter.
 #[test]
 fn sessions_run_below_a_closed_directory() {
     if !skip::have("README's sessions in a closed directory", TOOLS) {

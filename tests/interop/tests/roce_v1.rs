@@ -1,15 +1,16 @@
-//! RoCE v1: for those who may open packet sockets the GID table holds rows of both versions, and what goes by a row of
-//! version 1 are frames behind ethertype 0x8915, between namespaces and within one. For everybody else there are none.
+//! RoCE v1: for users who may open packet sockets the GID table has entries of both versions, and traffic with a
+//! version 1 entry uses frames with ethertype 0x8915, between namespaces and within one. For other users it has no such
+//! entries.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use weft_interop::{Lab, Pair, Shape, Table, Who, skip};
 
-/// Row of the first GID for version 1.
+/// Index of the first GID for version 1.
 const ROW: &str = "32";
 
-/// How long a server may take until it listens.
+/// Time limit for a server to listen.
 const LISTENS_WITHIN: Duration = Duration::from_secs(15);
 
 const TOOLS: &[&str] = &["ip", "ibv_devinfo", "ibv_rc_pingpong", "ib_write_bw", "rping", "tshark"];
@@ -64,7 +65,7 @@ fn programs(name: &'static str, shape: Shape) {
     table.finish();
 }
 
-/// What the table says to whom.
+/// Checks the GID table's entries for each user.
 fn rows(lab: &Lab) -> Result<()> {
     for who in Who::BOTH {
         let ended = lab.run(lab.server(), who, &[], &["ibv_devinfo", "-v"])?.success()?;
@@ -79,7 +80,7 @@ fn rows(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// `weft cm`, and then a program that connects as it always does.
+/// Runs `weft cm`, and then a program that connects as usual.
 fn connected(lab: &Lab) -> Result<()> {
     let mode = |mode| -> Result<()> {
         for side in lab.sides() {
@@ -109,7 +110,7 @@ fn connected(lab: &Lab) -> Result<()> {
     done
 }
 
-/// What was sent and received meanwhile, as tshark reads it: no UDP, and frames of RoCE v1 in two captures.
+/// Checks the traffic of `run` as tshark decodes it: no UDP, and frames of RoCE v1 in two captures.
 fn captured(lab: &Lab, name: &str, run: impl FnOnce(&str) -> Result<()>) -> Result<()> {
     let file = lab.file(&format!("{name}.pcapng"));
     let file = file.to_str().context("a path")?;

@@ -1,5 +1,5 @@
-//! rsockets: Debian's rstream, riostream, rcopy and udpong, and its librspreload under TCP programs that know nothing of
-//! RDMA; a C program (`rsockets_calls`) for what only C sees.
+//! rsockets: Debian's rstream, riostream, rcopy and udpong, and its librspreload under TCP programs that know nothing
+//! of RDMA; a C program (`rsockets_calls`) for details that only C programs see.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -9,18 +9,18 @@ use weft_interop::ends::Ends;
 use weft_interop::{Ended, Lab, Proc, Shape, Table, Who, skip, table};
 
 const TOOLS: &[&str] = &["ip", "rstream", "riostream", "rcopy", "udpong"];
-/// Debian's library, not ours: it makes an rsocket of every TCP socket of a program.
+/// Debian's preload library, not Weft's: it turns every TCP socket of a program into an rsocket.
 const PRELOAD: &str = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so";
 const CALLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsockets_calls/calls.c");
-/// How long a server of datagrams, which nobody sees listening, gets before its first client.
+/// Delay before the first client of a datagram server, which shows no listening socket.
 const SETTLES_WITHIN: Duration = Duration::from_millis(400);
-/// How long `rstream -S all` may take, which only runs with `WEFT_LONG` set.
+/// Time limit of `rstream -S all`, which runs only with `WEFT_LONG` set.
 const EVERY_SIZE_WITHIN: Duration = Duration::from_secs(600);
-/// How long a server of streams may take until it listens.
+/// Time limit for a stream server to listen.
 const LISTENS_WITHIN: Duration = Duration::from_secs(15);
 
-/// Streams: a tool and what both ends are told. Every one is tried over IPv4 and IPv6, by root and by an ordinary user,
-/// in turn.
+/// Streams: a tool and the options of both ends. Each runs over IPv4 and IPv6, as root and as an ordinary user, in
+/// turn.
 const STREAMS: &[(&str, &str)] = &[
     ("rstream", "-S 64 -C 1000"),
     ("rstream", "-T a -T v -S 5000 -C 200 -I 5"),
@@ -39,12 +39,12 @@ const STREAMS: &[(&str, &str)] = &[
     ("riostream", "-T n -S 300000 -C 20"),
 ];
 
-/// Datagrams. Most of these count what arrived; with `-T e` everything must, and each answer within a millisecond:
+/// Datagrams. Most of these count the received ones. With `-T e` all must arrive, and each answer within a millisecond:
 /// udpong takes a late one for the next, and never recovers. So it may try again.
 const DATAGRAMS: &[&str] =
     &["-C 1000", "-T a -C 1000 -S 64", "-T b -C 1000", "-T e -T a -C 100", "-T e -T b -C 100 -S 512"];
 
-/// Who runs it, and whether over IPv6.
+/// The user, and whether over IPv6.
 const TURNS: [(Who, bool); 4] = [(Who::Root, false), (Who::Ordinary, true), (Who::Ordinary, false), (Who::Root, true)];
 
 #[test]
@@ -84,14 +84,14 @@ fn every_size() {
     let lab = Lab::new(Shape::Two { mtu: 1500 }).expect("a lab");
     let mut table = Table::new("rsockets, every size");
     let address = lab.server().v4;
-    // Those of `-S all`, and their neighbours that fit nothing.
+    // The sizes of `-S all`, and odd ones beside them.
     for power in 6..=22 {
         for size in [1 << power, (1 << power) + (1 << (power - 1)), (1 << power) - 1, (1 << power) + 1] {
             let options = format!("-T v -S {size} -C {}", (4_000_000 / size).clamp(2, 40));
             table.case(&options, || stream(&lab, Who::Root, "rstream", &options, address));
         }
     }
-    // A hundred thousand round trips of each small one take minutes.
+    // A hundred thousand round trips of each small size take minutes.
     if std::env::var_os("WEFT_LONG").is_some() {
         table.case("rstream -S all", || every_size_at_length(&lab, address));
     }
@@ -103,7 +103,7 @@ fn every_size_at_length(lab: &Lab, address: &str) -> Result<()> {
     let (server, client) = (ends.start_server(lab)?, ends.start_client(lab)?);
     let client = client.wait(EVERY_SIZE_WITHIN);
     let server = server.wait(Duration::from_secs(15));
-    // It goes on after an error, and its exit status tells nothing.
+    // It continues after an error, and its exit status says nothing.
     for ended in [&client, &server] {
         ensure!(ended.ok() && ended.text.contains("6m_bw"), "{}\n      {}", client.report(), server.report());
     }
@@ -184,7 +184,7 @@ fn stream(lab: &Lab, who: Who, tool: &str, options: &str, address: &str) -> Resu
     })
 }
 
-/// Starts a server that ends with its lab; `comm` is the name of the process that listens, if one does.
+/// Starts a server that ends with its lab; `comm` is the name of the listening process, if one listens.
 fn start(lab: &Lab, who: Who, comm: Option<&str>, words: &[&str]) -> Result<Proc> {
     let mut server = lab.start(lab.server(), who, &[], words)?;
     let ready = match comm {
@@ -201,7 +201,7 @@ fn start(lab: &Lab, who: Who, comm: Option<&str>, words: &[&str]) -> Result<Proc
     Ok(server)
 }
 
-/// Runs a client, and reports the server's words too when it fails.
+/// Runs a client, and reports the server's output too if it fails.
 fn client(lab: &Lab, who: Who, words: &[&str], server: Proc) -> Result<Ended> {
     let ended = lab.start(lab.client(), who, &[], words)?.wait(Duration::from_secs(10));
     let server = server.kill();
@@ -236,7 +236,7 @@ fn name(path: &Path) -> Result<&str> {
     path.to_str().context("the lab's path is not UTF-8")
 }
 
-/// A file over HTTPS, where neither end knows of RDMA and no TCP connection is made.
+/// Transfers a file over HTTPS: neither end knows of RDMA, and no TCP connection is made.
 fn https(lab: &Lab, who: Who) -> Result<()> {
     let (key, certificate, page) = (lab.file("key.pem"), lab.file("certificate.pem"), lab.file("page"));
     let bytes: Vec<u8> = (0..2_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 7) as u8).collect();
@@ -268,12 +268,12 @@ fn https(lab: &Lab, who: Who) -> Result<()> {
     Ok(())
 }
 
-/// Bytes from one pipe to another.
+/// Transfers bytes from one pipe to another.
 fn netcat(lab: &Lab, who: Who) -> Result<()> {
     let (from, to) = (lab.file("from"), lab.file(&format!("netcat-{who:?}")));
     let bytes: Vec<u8> = (0..1_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 9) as u8).collect();
     std::fs::write(&from, &bytes)?;
-    // The server's input stays open, or it would say that it has nothing more to send.
+    // The server's input stays open, or it would signal the end of its data.
     let nc = format!("env LD_PRELOAD={PRELOAD} busybox nc");
     let serve = format!("sleep 60 | {nc} -l -p 5100 > {}", name(&to)?);
     let mut server = start(lab, who, Some("busybox"), &["sh", "-c", &serve])?;
@@ -286,9 +286,10 @@ fn netcat(lab: &Lab, who: Who) -> Result<()> {
     Ok(())
 }
 
-/// rstream with plain sockets and a child for each connection, which librspreload moves to rsockets after the fork.
+/// Runs rstream with plain sockets and a child for each connection, which librspreload converts to rsockets after the
+/// fork.
 fn forked(lab: &Lab, who: Who) -> Result<()> {
-    // The library's own, which the first user keeps for others.
+    // The library's own semaphore; its first user locks others out.
     let _ = std::fs::remove_file("/dev/shm/sem.rsocket_fork");
     let address = lab.server().v4;
     let preload = format!("LD_PRELOAD={PRELOAD}");

@@ -1,6 +1,6 @@
-//! Processes of one host that reach each other without packets: that they do, and that it makes no difference to what
-//! comes of their work: users that differ, kernels that refuse, peers that stop or die in the middle of a copy, keys that
-//! end under it, atomics from all sides. The C programs are in `same_host/`.
+//! Processes of one host that reach each other without packets: that they do, and that the results of their work stay
+//! the same: with different users, kernels that refuse, peers that stop or die in the middle of a copy, keys that
+//! become invalid during it, atomics from all sides. The C programs are in `same_host/`.
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
@@ -11,7 +11,7 @@ use weft_interop::{Lab, Pair, Path, Proc, Shape, Table, Who, skip};
 const NEEDED: &[&str] = &["ip", "cc", "ib_write_bw", "ib_send_bw", "ib_read_bw", "ib_atomic_bw", "ibv_rc_pingpong"];
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/same_host");
 
-/// What moves data in every way that there is.
+/// Programs that together move data in every possible way.
 const PROGRAMS: &[(&str, &str)] = &[
     ("ib_write_bw", "-n 200 -s 65536"),
     ("ib_write_lat", "-n 500 -s 8"),
@@ -25,10 +25,10 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ibv_srq_pingpong", "-c -q 4 -n 100"),
 ];
 
-/// How long traffic flows before something happens to it.
+/// Duration of traffic before a fault.
 const FLOW: Duration = Duration::from_millis(300);
 
-/// How long the other end may take to notice.
+/// Time limit for the other end to notice.
 const GIVE_UP: Duration = Duration::from_secs(10);
 
 fn pair(lab: &Lab, tool: &str, args: &str) -> Result<Pair> {
@@ -64,7 +64,7 @@ fn packets_pass_where_they_are_asked_for_and_nowhere_else() {
     table.finish();
 }
 
-/// perftest leaves these behind, and nobody opens another user's file in a sticky directory.
+/// Removes files that perftest leaves behind: no user may open another's file in a sticky directory.
 fn forget_xrc_files() {
     for end in ["server", "client"] {
         let _ = std::fs::remove_file(format!("/tmp/xrc_domain_{end}"));
@@ -126,7 +126,7 @@ fn the_kernel_may_refuse() {
     table.finish();
 }
 
-/// Compiles one of the programs to a file of the lab.
+/// Compiles a program to a file of the lab.
 fn compile(lab: &Lab, name: &str) -> Result<String> {
     let program = lab.file(name);
     let mut cc = Command::new("cc");
@@ -146,8 +146,8 @@ fn c_programs_see_no_difference() {
         for name in ["stopped", "taken_back", "atomics", "spinning", "living"] {
             let program = compile(&lab, name);
             for who in Who::BOTH {
-                // Nobody answers packets for a process that is stopped. And an ordinary user's program, inside the user
-                // namespace of `weft run`, cannot tell root's daemon from a stranger's, and shares nothing by it.
+                // A stopped process answers no packets. And an ordinary user's program, inside the user namespace of
+                // `weft run`, cannot distinguish root's daemon from a stranger's, and shares nothing through it.
                 if name == "stopped" && (path == Path::Wire || who == Who::Ordinary) {
                     continue;
                 }
@@ -176,7 +176,8 @@ fn one_end_dies_in_the_middle_of_long_copies() {
         for tool in ["ib_write_bw", "ib_read_bw", "ib_send_bw"] {
             for victim in ["client", "server"] {
                 table.case(&format!("{} {victim} of {tool}", path.name()), || {
-                    // A receiver does not learn of its sender's death, as with an adapter: its own time is up after six seconds.
+                    // A receiver does not learn of its sender's death, as with an adapter: it ends by its own time
+                    // limit of six seconds.
                     let pair = pair(&lab, tool, "-s 8388608 -D 6 -f 1")?;
                     let mut server = pair.start_server(&lab)?;
                     let mut client = pair.start_client(&lab)?;
@@ -192,7 +193,7 @@ fn one_end_dies_in_the_middle_of_long_copies() {
                     let ended = survivor.wait(GIVE_UP);
                     ensure!(ended.status.is_some(), "the survivor hangs: {}", ended.report());
                     ensure!(ended.status.is_some_and(|s| s.code().is_some()), "it crashed: {}", ended.report());
-                    // The next ones find everything in order.
+                    // The next pair works.
                     self::pair(&lab, "ibv_rc_pingpong", "-c -n 100")?.succeed(&lab).map(drop)
                 });
             }

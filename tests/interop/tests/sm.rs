@@ -1,4 +1,4 @@
-//! Our subnet manager where programs of others are the judges: Debian's diagnostics, its simulator, and its own manager as
+//! Weft's subnet manager, judged by third-party programs: Debian's diagnostics, its simulator, and its own manager as
 //! the other one on a subnet.
 
 use anyhow::{Context, Result, ensure};
@@ -11,11 +11,11 @@ use weft_interop::{Fabric, IbSim, Lab, Shape, Table, product, skip};
 
 const TOOLS: &[&str] = &["ip", "opensm", "ibstat", "sminfo", "saquery", "ibping", "rping", "ibsim", "ibnetdiscover"];
 
-/// Words of a manager that reads no file and notices quickly that its master is gone.
+/// Arguments of a manager that reads no file and quickly notices its master's death.
 const MANAGER: &[&str] =
     &["sm", "--no-config", "--set", "sminfo_polling_timeout=200", "--set", "polling_retry_number=2", "--sweep", "1"];
 
-/// A manager of ours on a host.
+/// Starts Weft's manager on a host.
 fn manager(fabric: &Fabric<'_>, lab: &Lab, host: &str, priority: &str) -> Result<Proc> {
     let weft = product::weft()?.display().to_string();
     let words = [&[weft.as_str()], MANAGER, &["-p", priority]].concat();
@@ -60,7 +60,7 @@ fn a_fabric_comes_up_managed() {
     table.finish();
 }
 
-/// `weft up --replace` while the manager of the fabric before, on a port of the same GUID, is slow to end.
+/// `weft up --replace` while the previous fabric's manager, on a port of the same GUID, is slow to end.
 #[test]
 fn a_fabric_is_replaced_with_its_manager() {
     if !skip::have("a fabric replaced", &["ip"]) {
@@ -75,7 +75,7 @@ fn a_fabric_is_replaced_with_its_manager() {
         let line = product::weft()?.display().to_string();
         let words = lab.bare(lab.client(), Who::Root, &[&line, "up", "--replace", "--pair"]);
         let mut up = lab.start_line(&words, &[])?;
-        // Whether it has come to wait for the manager or not: it ends well.
+        // Whether or not it already waits for the manager, it ends well.
         up.wait_until(Duration::from_millis(500), |_| false);
         before.signal(Signal::CONT);
         up.wait(WITHIN).success()?;
@@ -152,7 +152,7 @@ fn the_simulator_of_others_comes_up() {
     });
     for (words, wanted) in [
         (&["sminfo"][..], "SMINFO_MASTER"),
-        // The simulator cuts answers of several datagrams to their first.
+        // The simulator returns only the first datagram of a response.
         (&["saquery"], "h00001 HCA-1"),
         (&["ibroute", "2"], "Unicast lids"),
         (&["ibtracert", "1", "2"], "To "),

@@ -1,12 +1,12 @@
-//! Configuration of a subnet manager goes both ways between ours and Debian's: each reads what the other writes, and comes to
-//! the same values; and `weft sm check` says what partitions would do before they do it.
+//! Subnet manager configuration is interchangeable between Weft and Debian's OpenSM: each reads the other's file, with
+//! the same values; and `weft sm check` predicts the effect of partitions.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use weft_interop::{Lab, Shape, Table, Who, skip};
 
-/// What writing a file may take.
+/// Time limit for writing a file.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
@@ -62,7 +62,8 @@ fn weft(lab: &Lab, words: &[&str]) -> Result<String> {
     Ok(lab.weft(lab.client(), Who::Root, &[], words)?.success()?.text)
 }
 
-/// The file that opensm writes of its options, those of another file among them; what it says of that one is a failure.
+/// Returns the options file that opensm writes, including options from another file; complaints of opensm about that
+/// file are failures.
 fn opensm_file(lab: &Lab, name: &str, words: &[&str]) -> Result<String> {
     let (file, log) = (path(lab, name)?, path(lab, "opensm.log")?);
     let line = [&["opensm"], words, &["--create-config", &file, "--log_file", &log]].concat();
@@ -73,7 +74,7 @@ fn opensm_file(lab: &Lab, name: &str, words: &[&str]) -> Result<String> {
     Ok(file)
 }
 
-/// Lines that set something, the log's name aside, which the command line says.
+/// Returns the lines that set options, except the log's name, which the command line sets.
 fn settings(text: &str) -> BTreeSet<&str> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.filter(|line| !line.starts_with("log_file ")).collect()

@@ -1,5 +1,5 @@
-//! Subnet managers that come and go under traffic: what is connected stays connected, what connects meanwhile gets its path,
-//! who stands by answers in time; and a subnet that is cut in two and joined again, with Debian's manager as either of the two.
+//! Subnet managers that come and go under traffic: connections stay up, new ones get their path records, and a standby
+//! answers in time. Also a subnet that is cut in two and joined again, with Debian's manager as either of the two.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
@@ -11,10 +11,10 @@ use weft_interop::{Fabric, Lab, Shape, Table, product, skip};
 
 const TOOLS: &[&str] = &["ip", "opensm", "sminfo", "saquery", "rping", "ib_write_bw", "ibv_rc_pingpong"];
 
-/// How often who stands by asks the master.
+/// Interval at which a standby polls the master.
 const POLLING: Duration = Duration::from_millis(600);
 
-/// What a program takes to be started and to ask, on a busy machine.
+/// Time for a program to start and send its query, on a busy machine.
 const PROGRAM: Duration = Duration::from_millis(400);
 
 /// Two switches with hosts at both, and two cables between them.
@@ -33,7 +33,7 @@ count = 6
 
 const CABLES: [[&str; 2]; 2] = [["left:7", "right:7"], ["left:8", "right:8"]];
 
-/// A manager of ours on a host.
+/// Starts Weft's manager on a host.
 fn ours(fabric: &Fabric<'_>, lab: &Lab, host: &str, priority: &str) -> Result<Proc> {
     let weft = product::weft()?.display().to_string();
     let polling = format!("sminfo_polling_timeout={}", POLLING.as_millis());
@@ -42,7 +42,7 @@ fn ours(fabric: &Fabric<'_>, lab: &Lab, host: &str, priority: &str) -> Result<Pr
     settled(proc)
 }
 
-/// Debian's manager on a host, which asks as often and sees its half of the subnet as soon.
+/// Starts Debian's manager on a host, with the same polling interval and as quick to see its half of the subnet.
 fn theirs(fabric: &Fabric<'_>, lab: &Lab, host: &str, priority: &str) -> Result<Proc> {
     let cache = lab.file(&format!("cache-{host}")).display().to_string();
     std::fs::create_dir_all(&cache)?;
@@ -59,7 +59,7 @@ fn lid(fabric: &Fabric<'_>, host: &str) -> Result<u64> {
     all.iter().find(|(name, _)| name == host).map(|(_, lid)| *lid).context("no LID")
 }
 
-/// Tells until it is to stop how long nobody answered a question to the administrator.
+/// Queries the administrator until `stop` is set; returns the longest time without an answer.
 fn longest_silence(fabric: &Fabric<'_>, stop: &AtomicBool) -> Result<Duration> {
     let (mut answered, mut longest) = (Instant::now(), Duration::ZERO);
     while !stop.load(Ordering::Relaxed) {
@@ -72,7 +72,7 @@ fn longest_silence(fabric: &Fabric<'_>, stop: &AtomicBool) -> Result<Duration> {
     Ok(longest.max(answered.elapsed()))
 }
 
-/// A server and a client that talk until all is over.
+/// A server and a client that exchange data until the end of the test.
 struct Talk {
     server: Proc,
     client: Proc,
@@ -176,7 +176,8 @@ fn halves_become_whole() {
     table.finish();
 }
 
-/// Managers in both halves of a subnet that is cut and joined: one each, then the greater one alone, whose half keeps its LIDs.
+/// Tests managers in both halves of a subnet that is cut and joined: one in each, then the greater one alone, whose
+/// half keeps its LIDs.
 fn split_and_join(
     greater: fn(&Fabric<'_>, &Lab, &str, &str) -> Result<Proc>,
     lesser: fn(&Fabric<'_>, &Lab, &str, &str) -> Result<Proc>,

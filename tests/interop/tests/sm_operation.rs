@@ -1,5 +1,5 @@
-//! A subnet manager as a service: several on one host, signals, its console, files that cannot be written, users who may not
-//! speak to it, mistakes in its files.
+//! Operation of a subnet manager as a service: several on one host, signals, its console, unwritable files, users
+//! without access to it, mistakes in its files.
 
 use anyhow::{Context, Result, ensure};
 use std::io::{Read, Write};
@@ -28,7 +28,7 @@ name = "node2"
 name = "node3"
 "#;
 
-/// A manager of ours on a host, with words and variables of its own.
+/// Starts Weft's manager on a host, with extra arguments and variables.
 fn manager(fabric: &Fabric<'_>, lab: &Lab, host: &str, words: &[&str], env: &[(&str, &str)]) -> Result<Proc> {
     let weft = product::weft()?.display().to_string();
     let words = [&[weft.as_str(), "sm"], words].concat();

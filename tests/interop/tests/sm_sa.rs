@@ -1,5 +1,5 @@
-//! The subnet's administrator where programs of others are the judges: OpenSM's own test of a manager, Debian's saquery with
-//! all that it can ask, beside OpenSM's answers, and a client over libibumad that means no good.
+//! Weft's subnet administrator, judged by third-party programs: OpenSM's own test of a manager, every query of Debian's
+//! saquery, compared with OpenSM's answers, and a hostile client over libibumad.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
@@ -11,28 +11,28 @@ use weft_interop::{Fabric, Lab, Shape, Table, product, skip};
 
 const TOOLS: &[&str] = &["ip", "cc", "opensm", "osmtest", "saquery", "/usr/include/infiniband/umad.h"];
 
-/// How long a manager may take for whatever is asked of it.
+/// Time limit of a manager for any step.
 const WITHIN: Duration = Duration::from_secs(15);
 
-/// osmtest takes a rate above 300 Gb/s for one that no port has.
+/// osmtest considers a rate above 300 Gb/s invalid.
 const FABRIC: &[&str] = &["--fat-tree", "4,2", "--speed", "HDR"];
 
-/// What both managers are told.
+/// Configuration of both managers.
 const CONF: &str = "sm_priority 14\nrouting_engine minhop\nhonor_guid2lid_file TRUE\n";
 
 const CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sm_sa/sa_client.c");
 
-/// What saquery is asked, a command line each: every record, every way to name an end, every component.
+/// Command lines of saquery: every record, every way to name an end, every component.
 const QUESTIONS: &str = include_str!("sm_sa/questions.txt");
 
-/// Where answers may differ from OpenSM's, and why: words of a line, left out of the comparison.
+/// Allowed differences from OpenSM's answers, with reasons: lines with these words are not compared.
 const DIFFERENT: &[&str] = &[
-    // Ours tells the switches that the last multicast LID is used, as `use_mfttop` says; OpenSM tells only those that say
-    // that they look at it.
+    // Weft tells the switches that the last multicast LID is used, as `use_mfttop` says; OpenSM tells only those that
+    // say they use it.
     "MulticastFDBTop",
-    // In network order, as IBA has it; OpenSM writes it in its machine's, and saquery prints it as it comes.
+    // In network order, as IBA specifies; OpenSM writes it in its machine's order, and saquery prints it unconverted.
     "Block..",
-    // A counter of what a manager did.
+    // A counter of the manager's activity.
     "ActCount",
 ];
 
@@ -49,7 +49,7 @@ const FLOWS: &[(&str, &[&str])] = &[
     ("traps", &["-f", "t", "-w", "1"]),
     ("flood of tables", &["-f", "f", "-s", "2"]),
     ("flood of paths", &["-f", "f", "-s", "3"]),
-    // Leases of seconds are waited for.
+    // This one waits for leases of seconds.
     ("services", &["-f", "s"]),
 ];
 
@@ -57,7 +57,7 @@ fn have(what: &str) -> bool {
     skip::have(what, TOOLS)
 }
 
-/// A manager of ours on the first host, which keeps what it knows in the lab's directory.
+/// Starts Weft's manager on the first host, with its state in the lab's directory.
 fn manager(lab: &Lab, fabric: &Fabric<'_>, more: &str) -> Result<Proc> {
     let (weft, dir, config) = (product::weft()?, lab.file("cache"), lab.file("weft.conf"));
     std::fs::create_dir_all(&dir)?;
@@ -71,7 +71,7 @@ fn manager(lab: &Lab, fabric: &Fabric<'_>, more: &str) -> Result<Proc> {
     Ok(proc)
 }
 
-/// OpenSM there, with the same LIDs.
+/// Starts OpenSM there, with the same LIDs.
 fn opensm(lab: &Lab, fabric: &Fabric<'_>) -> Result<Proc> {
     let (dir, config, log) = (lab.file("cache"), lab.file("opensm.conf"), lab.file("opensm.log"));
     std::fs::write(&config, format!("{CONF}dump_files_dir {}\nforce_log_flush TRUE\n", dir.display()))?;
@@ -104,7 +104,7 @@ fn the_test_of_a_manager_passes() {
     for (name, words) in FLOWS {
         table.case(name, || {
             let _ = std::fs::remove_file(&log);
-            // It writes into the directory that it is in.
+            // It writes into its working directory.
             let common = ["env", "-C", &dir, "osmtest", "-i", &inventory, "-l", &log.display().to_string()];
             let ended = fabric.run("node2", &[&common[..], words].concat())?;
             let said = || std::fs::read_to_string(&log).unwrap_or_default();
@@ -121,7 +121,7 @@ fn the_test_of_a_manager_passes() {
     table.finish();
 }
 
-/// What saquery says to every question, by its words: lines in order, and how it ended.
+/// Returns the output of saquery for every command line: lines in order, and the exit status.
 fn answers(lab: &Lab, fabric: &Fabric<'_>) -> Result<BTreeMap<String, Vec<String>>> {
     let script = lab.file("questions.sh");
     let line = |words: &str| format!("echo '### '\"saquery {words}\"\nsaquery {words} 2>&1\necho \"exit $?\"\n");
@@ -138,16 +138,16 @@ fn answers(lab: &Lab, fabric: &Fabric<'_>) -> Result<BTreeMap<String, Vec<String
     Ok(answers)
 }
 
-/// A line without what may differ.
+/// Returns a line without the parts that may differ.
 fn comparable(words: &str, line: &str) -> Option<String> {
     if line.is_empty() || line.starts_with("ibwarn") || DIFFERENT.iter().any(|words| line.contains(words)) {
         return None;
     }
-    // A switch tells by which of its ports it was asked, and several ways there may be as short.
+    // A switch reports the port that received the query, and several paths may be equally short.
     if line.trim_start().starts_with("LocalPort:") {
         return line.split_once(':').map(|(label, _)| label.to_owned());
     }
-    // Of several ports that are as good either manager may have chosen another.
+    // Either manager may choose any of several equally good ports.
     let entry = words.starts_with("saquery LFTR") && line.trim_start().starts_with(|c: char| c.is_ascii_digit());
     let line = if entry { line.trim_start().split('\t').next()? } else { line };
     Some(line.to_owned())
@@ -217,7 +217,7 @@ fn who_means_no_good_does_no_harm() {
         let floods = [start("node5", &["flood", "3", "64"])?, start("node5", &["flood", "3", "64"])?];
         let waits = start("node6", &["worst", "2", "1"])?.wait(WITHIN).success()?;
         let longest: f64 = waits.text.split(' ').next().and_then(|word| word.parse().ok()).context("no figure")?;
-        // Who floods is answered, too; a question that is lost is asked again after a tenth of a second.
+        // The flooding clients get answers, too; a lost query is repeated after a tenth of a second.
         ensure!(longest < 2000.0, "{}", waits.text);
         floods.into_iter().try_for_each(|flood| flood.wait(WITHIN).success().map(drop))
     });
@@ -228,7 +228,7 @@ fn who_means_no_good_does_no_harm() {
         ensure!(told.wait_until(WITHIN, |told| told.text().contains("trap 65 of")), "{}", told.kill().report());
         fabric.weft(&["cable", "join", "node7:1"])?;
         ensure!(told.wait_until(WITHIN, |told| told.text().contains("trap 64 of")), "{}", told.kill().report());
-        // What is known is kept a second after it changed at the latest.
+        // Changes are saved within a second.
         let dump = lab.file("cache/opensm-sa.dump");
         let kept = |_: &Proc| std::fs::read_to_string(&dump).is_ok_and(|text| text.contains("InformInfo Record"));
         ensure!(told.wait_until(WITHIN, kept), "no subscription is kept in {}", dump.display());
@@ -244,10 +244,10 @@ fn who_means_no_good_does_no_harm() {
     table.finish();
 }
 
-/// What a manager's memory may grow by, whoever asks it whatever: the bounds of its records for so few hosts.
+/// Maximum growth of a manager's memory, whatever clients send: the bounds of its records for so few hosts.
 const MEMORY_GROWTH_KIB: u64 = 96 << 10;
 
-/// The memory of the manager that a process is, or that is its child.
+/// Returns the memory of a manager, which is this process or its child.
 fn memory_kib(of: &Proc) -> Result<u64> {
     let mut path = PathBuf::from(format!("/proc/{}", of.pid()));
     while let Ok(children) =

@@ -1,5 +1,6 @@
-//! Our subnet manager on Debian's ibsim, one topology after the other: the subnet comes up, Debian's diagnostics agree on it,
-//! and `weft diagnose`, which reads the tables back from the switches, finds every way complete and no credit loop.
+//! Weft's subnet manager on Debian's ibsim, one topology after the other: the subnet comes up, Debian's diagnostics
+//! agree on it, and `weft diagnose`, which reads the tables back from the switches, finds every route complete and no
+//! credit loop.
 //!
 //! The small ones run with all tests; the large ones by
 //! `WEFT_TOPOLOGIES=large cargo test --release -p weft-interop --test sm_topologies`, which takes many minutes.
@@ -13,10 +14,10 @@ use weft_interop::{IbSim, Lab, Shape, Table, skip};
 const TOOLS: &[&str] =
     &["ip", "ibsim", "timeout", "sminfo", "ibnetdiscover", "iblinkinfo", "ibqueryerrors", "dump_lfts"];
 
-/// How long a subnet may take to come up.
+/// Time limit for a subnet to come up.
 const UP_WITHIN: Duration = Duration::from_secs(120);
 
-/// A fabric of a kind: its name, what draws it, its hosts and switches.
+/// A topology: its name, the command line that generates it, its hosts and switches.
 type Topology = (&'static str, &'static str, usize, usize);
 
 const SMALL: &[Topology] = &[
@@ -40,12 +41,12 @@ const LARGE: &[Topology] = &[
     ("random, 64 switches", "--random 64,8,1 --hosts-per-switch 8", 512, 64),
 ];
 
-/// What the simulator does not reach from the first host of the torus of so many switches: it carries nothing by LID over more
-/// than 16 links.
+/// Nodes that the simulator does not reach from the first host of the torus with this many switches: its limit for
+/// packets routed by LID is 16 links.
 const TOO_FAR: &[&str] = &["node137 weft0 port 1: counters", "sw8-8 port "];
 const TOO_FAR_SWITCHES: usize = 256;
 
-/// Starts our manager on a host and waits until it has the subnet up.
+/// Starts Weft's manager on a host and waits until the subnet is up.
 fn manager(sim: &IbSim<'_>, lab: &Lab, host: &str) -> Result<Proc> {
     let log = lab.file("sm.log");
     let _ = std::fs::remove_file(&log);
@@ -56,12 +57,12 @@ fn manager(sim: &IbSim<'_>, lab: &Lab, host: &str) -> Result<Proc> {
     Ok(proc)
 }
 
-/// Lines of a text that begin so.
+/// Counts the lines of a text with this prefix.
 fn count(text: &str, begins: &str) -> usize {
     text.lines().filter(|line| line.starts_with(begins)).count()
 }
 
-/// Brings one up and asks everybody about it.
+/// Brings a topology up and checks it with every tool.
 fn hold(lab: &Lab, (_, shape, hosts, switches): Topology) -> Result<()> {
     let words: Vec<&str> =
         ["topology", "--format", "net", "--speed", "EDR"].into_iter().chain(shape.split(' ')).collect();
@@ -69,7 +70,7 @@ fn hold(lab: &Lab, (_, shape, hosts, switches): Topology) -> Result<()> {
     let file = lab.file("topology.net");
     std::fs::write(&file, &net)?;
     let sim = IbSim::start(lab, &file)?;
-    // ibsim knows a host by what ibnetdiscover calls it.
+    // ibsim knows a host by its name in ibnetdiscover's output.
     let first = net.lines().find(|line| line.starts_with("Ca\t")).context("a host")?;
     let host = first.split('"').nth(1).context("its name")?;
     let _manager = manager(&sim, lab, host)?;
@@ -83,7 +84,7 @@ fn hold(lab: &Lab, (_, shape, hosts, switches): Topology) -> Result<()> {
     ensure!(format!("{}{}", said.out, said.err).contains(" 0 bad nodes found"), "{said:?}");
     if hosts + switches < 200 {
         let said = sim.run(host, &["dump_lfts"])?.out;
-        // It leaves the last LID out where that begins a block of 64.
+        // It leaves the last LID out if that begins a block of 64.
         let lids = hosts + switches - usize::from((hosts + switches) % 64 == 0);
         let ways = said.lines().filter(|line| line.starts_with("0x")).count();
         ensure!(ways == lids * switches, "dump_lfts has {ways} entries for {switches} switches of {lids} LIDs");
@@ -91,7 +92,8 @@ fn hold(lab: &Lab, (_, shape, hosts, switches): Topology) -> Result<()> {
     diagnose(&sim, host, switches)
 }
 
-/// Whether all ways that the switches were found to have lead to where they should, and no lanes wait in a circle.
+/// Checks that all routes in the switches' tables lead to their destinations, and that lanes have no circular
+/// dependency.
 fn diagnose(sim: &IbSim<'_>, host: &str, switches: usize) -> Result<()> {
     let said = sim.weft(host, &["diagnose", "--seconds", "0.1", "--json"])?;
     let report: serde_json::Value = serde_json::from_str(&said.out).with_context(|| format!("{said:?}"))?;

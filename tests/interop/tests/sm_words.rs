@@ -1,5 +1,5 @@
-//! Our subnet manager in the place of Debian's on Debian's simulator: OpenSM's words on the command line, signals, and files
-//! that are broken while it runs.
+//! Weft's subnet manager in the place of Debian's on Debian's simulator: OpenSM's options on the command line, signals,
+//! and files that become invalid while it runs.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
@@ -11,7 +11,7 @@ const TOOLS: &[&str] = &["ip", "ibsim", "timeout", "smpquery", "opensm", "kill"]
 const HOST: &str = "h00001 HCA-1";
 const OTHER: &str = "h00002 HCA-1";
 
-/// OpenSM's words, as its manual has them, and what is said of them, if anything.
+/// OpenSM's options, from its manual, and Weft's message about each, if any.
 const WORDS: &[(&str, &str)] = &[
     ("-A -z -W -N -x -v -vv", "use_ucast_cache has no effect"),
     ("-V -d 2", ""),

@@ -1,6 +1,7 @@
-//! Hosts whose addresses, links, routes, daemons and programs come and go while reliable connections carry data: the data
-//! is right, nothing hangs, connections go on when the network is back, and those to a killed program end as an adapter
-//! ends them. `cargo xtask test --soak ROUNDS` (or WEFT_SOAK=ROUNDS) runs more than a sample; WEFT_SOAK_SEED repeats a run.
+//! Hosts whose addresses, links, routes, daemons and programs come and go while reliable connections carry data: the
+//! data is right, nothing hangs, connections continue once the network is back, and those to a killed program end as
+//! with an adapter. `cargo xtask test --soak ROUNDS` (or WEFT_SOAK=ROUNDS) runs more than a sample; WEFT_SOAK_SEED
+//! repeats a run.
 
 #[path = "soak/flows.rs"]
 mod flows;
@@ -17,8 +18,8 @@ use weft_interop::{Lab, Shape, Table, skip, table};
 /// Rounds of a sample.
 const SAMPLE: u32 = 10;
 const QUICK: u32 = 3;
-/// Rounds of one kind of outage alone, and what their local ACK timeouts are longer by: a peer that waits for a processor
-/// is none that is out of reach.
+/// Rounds of a single kind of outage, and the increase of their local ACK timeouts: a peer that waits for a processor
+/// is not unreachable.
 const ALIKE: u32 = 4;
 const PATIENCE: u32 = 3;
 
@@ -91,7 +92,7 @@ struct Soak<'a> {
     survived: u32,
     /// Pairs that ended because an outage outlasted their timeouts.
     broken: u32,
-    /// Pairs that ended although the network came back in time, and how.
+    /// Pairs that ended although the network came back in time, with the reason.
     ended: Vec<String>,
     patience: u32,
     since: Instant,
@@ -116,7 +117,7 @@ impl Soak<'_> {
         }
     }
 
-    /// Starts the pairs that are missing, lets something happen, and judges what runs.
+    /// Starts the missing pairs, causes outages, and judges the running pairs.
     fn round(&mut self, outages: &[Outage]) -> Result<()> {
         self.revive()?;
         self.carry(Duration::ZERO)?;
@@ -147,7 +148,7 @@ impl Soak<'_> {
         Ok(())
     }
 
-    /// Starts what is missing; one pair of three has a lossy network.
+    /// Starts the missing pairs; one pair of three has a lossy network.
     fn revive(&mut self) -> Result<()> {
         for (nth, plan) in PLANS.iter().enumerate() {
             if self.flows[nth].is_none() {
@@ -161,8 +162,8 @@ impl Soak<'_> {
         Ok(())
     }
 
-    /// Waits until every pair has carried data since its last mark, before which the network was cut for so long; answers how
-    /// many have.
+    /// Waits until every pair has carried data since its last mark; the network was cut for `cut` since then. Returns
+    /// how many have.
     fn carry(&mut self, cut: Duration) -> Result<u32> {
         let mut carried = 0;
         for flow in &mut self.flows {
@@ -179,7 +180,7 @@ impl Soak<'_> {
         Ok(carried)
     }
 
-    /// Ends everything; answers the figures. No connection may have ended early.
+    /// Ends everything and returns the statistics. No connection may have ended early.
     fn finish(mut self) -> Result<String> {
         while let Some(mut survivor) = self.survivors.pop() {
             while !survivor.has_ended()? {

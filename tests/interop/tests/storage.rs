@@ -1,6 +1,6 @@
-//! Storage over RDMA. iSER, iSCSI over RDMA, in user space at both ends: tgt's target serves a disk, libiscsi's tools and QEMU's
-//! use it. What was written is compared with the file behind the disk, and what is read with both. And librpma, for memory that
-//! persists, by a program of ours that compares.
+//! Storage over RDMA. iSER, iSCSI over RDMA, in user space at both ends: tgt's target serves a disk to libiscsi's tools
+//! and QEMU. The test compares written data with the file behind the disk, and read data with both. Also librpma, for
+//! persistent memory, with Weft's own program that compares the data.
 
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
@@ -9,18 +9,18 @@ use weft_interop::ends::Ends;
 use weft_interop::{Ended, Lab, Proc, Shape, Table, Who, skip};
 
 const RPMA_SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/storage_calls/rpma.c");
-/// The disk's name, by which it is asked for.
+/// Name of the disk.
 const TARGET: &str = "iqn.2026-11.org.example:disk";
-/// Who asks: tgt 1.0.85 serves by iSER only those whose address and whose name were both let in.
+/// Name of the initiator: over iSER, tgt 1.0.85 serves only initiators whose address and name are both permitted.
 const INITIATOR: &str = "iqn.2026-11.org.example:asks";
-/// How much is written and read; the disk has as much again.
+/// Bytes written and read; the disk is twice as large.
 const BYTES: usize = 8 << 20;
-/// libiscsi carries less than 512 KiB at once by iSER, and QEMU's tools do not know.
+/// Over iSER libiscsi carries less than 512 KiB at once, and QEMU's tools do not know the limit.
 const TRANSFER_MAX: &str = "262144";
-/// How long any of the programs may take.
+/// Time limit of any of the programs.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A target that serves the disk of a lab; its address in the file system is one user's.
+/// A target that serves the disk of a lab; its control socket belongs to one user.
 struct Target<'a> {
     lab: &'a Lab,
     who: Who,
@@ -55,7 +55,7 @@ fn iser() {
         });
         table.case(&format!("{shape:?} {who:?}: qemu-img writes and reads"), || target.written_and_read());
         table.case(&format!("{shape:?} {who:?}: iscsi-perf"), || {
-            // 8 commands under way, of 32 blocks each, for a second.
+            // 8 outstanding commands of 32 blocks each, for a second.
             let words = ["iscsi-perf", "-i", INITIATOR, "-m", "8", "-b", "32", "-t", "1", "-r", &target.url()];
             target.told(&words, "finished.")
         });
@@ -101,7 +101,7 @@ impl<'a> Target<'a> {
         let line = lab.wefted(lab.server(), who, &["tgtd", "-f", "-C", "7", "--iser", "port=3260"])?;
         let proc = lab.start_line(&line, &[("TGT_IPC_SOCKET", &ipc(lab, who))])?;
         let mut target = Target { lab, who, disk, proc };
-        // It answers as soon as its socket is there.
+        // It answers as soon as its socket exists.
         let socket = PathBuf::from(format!("{}.7", ipc(lab, who)));
         let there = target.proc.wait_until(LIMIT, |_| socket.exists());
         ensure!(there, "tgtd is not there: {}", target.proc.text());
@@ -165,7 +165,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Where the target and its administrator meet.
+/// Returns the path of the control socket between the target and its administrator.
 fn ipc(lab: &Lab, who: Who) -> String {
     lab.file(&format!("tgtd-{who:?}")).display().to_string()
 }

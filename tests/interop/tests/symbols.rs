@@ -1,11 +1,11 @@
-//! Our three libraries offer every symbol, at the version, that the installed rdma-core's do, and programs linked
-//! against those find all they need in ours. A version lost is silent until a program refuses to start.
+//! Weft's three libraries export every symbol of the installed rdma-core's, at the same version, and programs linked
+//! against those resolve all imports in Weft's. A lost version is silent until a program refuses to start.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Their names.
+/// Names of the libraries.
 const LIBRARIES: [&str; 3] = ["libibverbs.so.1", "librdmacm.so.1", "libibumad.so.3"];
 
 /// Installed programs and libraries whose every import must resolve. `?`: may be missing.
@@ -57,13 +57,13 @@ fn output(command: &mut Command) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
 }
 
-/// The defined dynamic symbols, as nm prints them: `name@@NODE`, `name@NODE` or a bare name.
+/// Returns the defined dynamic symbols in nm's format: `name@@NODE`, `name@NODE` or a bare name.
 fn symbols(library: &Path) -> BTreeSet<String> {
     let text = output(Command::new("nm").args(["-D", "--defined-only", "--with-symbol-versions"]).arg(library));
     text.lines()
         .filter_map(|line| {
             let mut words = line.split_whitespace().skip(1);
-            // Version nodes are listed as absolute symbols.
+            // nm lists version nodes as absolute symbols.
             (words.next()? != "A").then(|| words.next().map(str::to_owned))?
         })
         .collect()
@@ -75,7 +75,7 @@ fn installed(soname: &str) -> Option<PathBuf> {
     Some(PathBuf::from(line.rsplit("=> ").next()?.trim()))
 }
 
-/// What to do where something needed is not installed: nothing is skipped silently, and in CI not at all.
+/// Reports a missing prerequisite: no skip is silent, and in CI none is allowed.
 fn missing(what: &str, remedy: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "{what} is not installed: {remedy}");
     eprintln!("SKIPPED: {what} is not installed: {remedy}");

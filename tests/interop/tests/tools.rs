@@ -1,4 +1,4 @@
-//! Our own tools print what Debian's print, and talk to them.
+//! Weft's own tools print the same as Debian's, and work with them.
 
 use anyhow::{Result, ensure};
 use std::time::Duration;
@@ -58,7 +58,7 @@ fn pingpongs_talk_to_the_originals() {
     table.finish();
 }
 
-/// A server and a client, each ours or Debian's.
+/// Runs a server and a client, each Weft's or Debian's.
 fn mixed(lab: &Lab, tool: &str, args: &str, ours_serves: bool, ours_asks: bool) -> Result<()> {
     let weft = product::weft()?.display().to_string();
     let gid = |side| lab.device(side).map(|d| d.gid_v4.to_string());

@@ -1,5 +1,6 @@
-//! Our libibumad and a virtual host's view of /sys under Debian's unmodified programs: management datagrams of every class,
-//! multi-packet answers, several agents and processes at once, IsSM, what files say while the fabric changes.
+//! Weft's libibumad and a virtual host's view of /sys under Debian's unmodified programs: management datagrams of every
+//! class, multi-packet responses, several agents and processes at once, IsSM, the contents of files while the fabric
+//! changes.
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,7 +14,7 @@ fn have(what: &str) -> bool {
     skip::have(what, TOOLS)
 }
 
-/// Programs that ask, on the second host, and what they say. The first host has LID 1; a fat tree of four leaves.
+/// Query programs, on the second host, and their output. The first host has LID 1; a fat tree with four leaves.
 const ASKED: &[(&[&str], &[&str])] = &[
     (&["ibstat"], &["CA 'weft0'", "State: Active", "Physical state: LinkUp", "Link layer: InfiniBand", "SM lid: 1"]),
     (&["ibstat", "-p"], &["0x"]),
@@ -94,7 +95,7 @@ fn diagnostics_of_others_ask_a_virtual_host() {
     table.finish();
 }
 
-/// The LID of a host's port.
+/// Returns the LID of a host's port.
 fn lid(fabric: &Fabric<'_>, host: &str) -> Result<String> {
     let file = "/sys/class/infiniband/weft0/ports/1/lid";
     let text = fabric.run(host, &["cat", file])?.success()?.text;
@@ -102,7 +103,7 @@ fn lid(fabric: &Fabric<'_>, host: &str) -> Result<String> {
     Ok(number.with_context(|| format!("{file} says {text:?}"))?.to_string())
 }
 
-/// A server of one host answers a client of another, and is gone with its process.
+/// A server on one host answers a client on another, and is gone with its process.
 fn answered(lab: &Lab, fabric: &Fabric<'_>, tool: &str, at: &str, from: &str) -> Result<()> {
     let to = lid(fabric, at)?;
     let server = lab.start_line(&fabric.words(at, &[tool, "-S"])?, &[])?;
@@ -118,7 +119,7 @@ fn answered(lab: &Lab, fabric: &Fabric<'_>, tool: &str, at: &str, from: &str) ->
         ensure!(Instant::now() < until, "no answer:\n{}", ended.report());
     }
     server.kill();
-    // ibsysstat takes any answer for a good one, also that there is no agent.
+    // ibsysstat takes any response for success, even that no agent exists.
     if tool == "ibping" {
         let late = fabric.run(from, &asked)?;
         ensure!(!late.ok() || late.text.contains("0 received"), "the agent outlives its process:\n{}", late.report());
@@ -126,7 +127,7 @@ fn answered(lab: &Lab, fabric: &Fabric<'_>, tool: &str, at: &str, from: &str) ->
     Ok(())
 }
 
-/// A subnet manager makes its port say IsSM as long as it runs; a second one finds the first.
+/// A subnet manager sets IsSM on its port as long as it runs; a second one finds the first.
 fn standby(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let capabilities = || -> Result<u32> {
         let text = fabric.run("node4", &["cat", "/sys/class/infiniband/weft0/ports/1/cap_mask"])?.success()?.text;
@@ -151,7 +152,7 @@ fn standby(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What a program reads changes under its eyes.
+/// Files change while a program reads them.
 fn files(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let script =
         "cd /sys/class/infiniband/weft0/ports/1; cat phys_state state; read go; sleep 0.5; cat phys_state state";
@@ -164,7 +165,7 @@ fn files(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
         "no pipe:\n{}",
         reader.text()
     );
-    // Opening it lets the script begin.
+    // Opening the pipe starts the script.
     let mut go = std::fs::OpenOptions::new().write(true).open(&pipe)?;
     ensure!(reader.wait_until(Duration::from_secs(10), |proc| proc.text().contains("4: ACTIVE")), "{}", reader.text());
     fabric.weft(&["cable", "cut", "node7:1"])?;
@@ -175,7 +176,7 @@ fn files(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Who may manage a fabric: root, and whose it is.
+/// Permission to manage a fabric: root and the fabric's owner.
 #[test]
 fn an_ordinary_user_manages_a_fabric_of_his_own_alone() {
     if !have("an ordinary user's fabric") {
@@ -208,7 +209,7 @@ fn an_ordinary_user_manages_a_fabric_of_his_own_alone() {
 
 const EDGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/umad/edges.c");
 
-/// What the calls say at their edges, and when the daemon or the fabric is gone.
+/// Edge cases of the calls, and their errors when the daemon or the fabric is gone.
 #[test]
 fn calls_keep_their_promises_at_the_edges() {
     if !skip::have("edges of libibumad", &["ip", "cc", "/usr/include/infiniband/umad.h", "ibv_asyncwatch"]) {
@@ -255,7 +256,7 @@ fn compile(lab: &Lab) -> Result<String> {
     Ok(program.to_str().context("the lab's path is not UTF-8")?.to_owned())
 }
 
-/// Programs with an open port and with an open adapter, whose fabric ends: each hears of it at once.
+/// Programs with an open port and with an open adapter, whose fabric ends: each learns of it at once.
 fn bereft(lab: &Lab, fabric: &Fabric<'_>, edges: &str, end: impl FnOnce() -> Result<()>) -> Result<()> {
     let within = Duration::from_secs(10);
     let mut asks = lab.start_line(&fabric.words("node1", &[edges, "end"])?, &[])?;

@@ -1,5 +1,5 @@
-//! Several users of one machine and one daemon: nodes that are nobody else's, faults and daemons of one that do no harm
-//! to another.
+//! Several users of one machine and one daemon: private device nodes, faults and daemons of one user that do no harm to
+//! another.
 
 use anyhow::{Result, ensure};
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn an_administrator_lets_a_user_at_a_port() {
         return;
     }
     if !rustix::process::geteuid().is_root() {
-        // In a user namespace of one user there is nobody to be let in.
+        // In a user namespace with a single user, there is no other user to grant access to.
         return;
     }
     let lab = Lab::new(Shape::Loopback).expect("a lab");

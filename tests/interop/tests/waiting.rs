@@ -1,5 +1,5 @@
-//! Programs that sleep until a completion event comes: a C program to which everything happens that may happen to a thread
-//! in `ibv_get_cq_event`, and Debian's tools with events, on both paths within a host and between hosts.
+//! Programs that sleep until a completion event comes: a C program that tries everything that may happen to a thread in
+//! `ibv_get_cq_event`, and Debian's tools with events, on both transports within a host and between hosts.
 
 use anyhow::{Context, Result, ensure};
 use std::process::Command;

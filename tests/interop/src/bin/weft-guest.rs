@@ -1,4 +1,4 @@
-//! The first process of a guest that tests run against (see `weft_interop::guest`).
+//! First process of a guest for tests (see `weft_interop::guest`).
 
 fn main() {
     if let Err(error) = weft_interop::guest::agent::main() {

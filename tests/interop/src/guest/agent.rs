@@ -1,4 +1,4 @@
-//! What runs in the guest as its first process: it mounts, loads the modules, and runs what the host asks for.
+//! First process of the guest: it mounts file systems, loads the modules, and runs the host's commands.
 
 use super::channel::{Frame, Kind};
 use anyhow::{Context, Result, ensure};
@@ -14,15 +14,15 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The word on the kernel's command line that asks for a shell on the console.
+/// Word on the kernel's command line that asks for a shell on the console.
 pub const SHELL_WORD: &str = "weft.shell";
-/// The I/O port of QEMU's isa-debug-exit: what is written there ends the machine with that status.
+/// I/O port of QEMU's isa-debug-exit: a value written there ends the machine with a status made from it.
 pub const EXIT_PORT: u64 = 0xf4;
-/// What ports of virtio serial devices are called; there is one.
+/// Name prefix of virtio serial ports; there is one.
 const CONTROL: &str = "vport";
-/// How long devices may take to appear.
+/// Time limit for devices to appear.
 const DEVICES_WITHIN: Duration = Duration::from_secs(20);
-/// Output is sent in pieces of at most so many bytes.
+/// Maximum size of a piece of output.
 const PIECE: usize = 32 << 10;
 
 const MOUNTS: &[(&str, &str, &str)] = &[
@@ -35,7 +35,7 @@ const MOUNTS: &[(&str, &str, &str)] = &[
     ("tmpfs", "/run", ""),
 ];
 
-/// The life of the guest. When it returns, the kernel panics, which ends the machine.
+/// Runs the guest. When this returns, the kernel panics, which ends the machine.
 pub fn main() -> Result<()> {
     prepare()?;
     let words = fs::read_to_string("/proc/cmdline").unwrap_or_default();
@@ -65,7 +65,7 @@ fn prepare() -> Result<()> {
     Ok(())
 }
 
-/// Opens the first device whose name begins so, as soon as it is there.
+/// Opens the first device whose name has this prefix, as soon as it appears.
 fn appear(name: &str) -> Result<File> {
     let until = Instant::now() + DEVICES_WITHIN;
     let is_it = |path: &PathBuf| path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(name.as_bytes()));
@@ -79,7 +79,7 @@ fn appear(name: &str) -> Result<File> {
     }
 }
 
-/// A person's shell on the console; its status is the machine's.
+/// Runs an interactive shell on the console; its status becomes the machine's.
 fn shell() -> Result<()> {
     environment(Command::new("/usr/bin/busybox").args(["sh", super::image::SETUP])).status()?;
     let words = ["setsid", "cttyhack", "sh", "-c", "cd /root; exec bash -i || exec sh -i"];
@@ -119,7 +119,7 @@ fn serve(mut control: File, to_host: &ToHost) -> Result<()> {
     Ok(())
 }
 
-/// Starts a command and a thread that tells the host what becomes of it.
+/// Starts a command, and a thread that reports its output and end to the host.
 fn start(frame: &Frame, to_host: &ToHost, running: &Running) {
     let (id, words) = (frame.id, frame.words());
     let (to_host, running) = (to_host.clone(), running.clone());
@@ -128,7 +128,7 @@ fn start(frame: &Frame, to_host: &ToHost, running: &Running) {
         Ok(child) => child,
         Err(error) => {
             say(&to_host, &Frame::new(id, Kind::Output, format!("cannot start {}: {error}\n", words.join(" "))));
-            // As a shell says it: not found.
+            // Exit status 127, as a shell reports "not found".
             return say(&to_host, &Frame::new(id, Kind::Ended, (127_i32 << 8).to_le_bytes()));
         }
     };
@@ -152,7 +152,7 @@ fn spawn(words: &[String]) -> std::io::Result<(std::process::Child, std::io::Pip
     let mut command = Command::new(program);
     environment(command.args(args)).current_dir("/root").process_group(0);
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
-    // The command is dropped, and with it our ends of the pipe: the program's end is then the pipe's.
+    // Dropping the command closes this process's ends of the pipe, so that the pipe ends with the program.
     Ok((command.spawn()?, output))
 }
 

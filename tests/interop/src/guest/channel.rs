@@ -1,25 +1,25 @@
-//! What the host and the agent in a guest say to each other, over a byte stream (a virtio serial port).
+//! Protocol between the host and the agent in a guest, over a byte stream (a virtio serial port).
 //!
-//! A frame is a head of nine bytes and its body: the number of a command, little-endian; what the frame is; how long the
-//! body is, little-endian. Commands run side by side, each under its own number.
+//! A frame is a head of nine bytes and a body. The head has the number of a command, little-endian; the kind of frame;
+//! and the length of the body, little-endian. Commands run side by side, each under its own number.
 
 use std::io::{self, Read, Write};
 
-/// Longer bodies are a broken stream.
+/// Maximum body length; a longer one means a broken stream.
 pub const BODY_MAX: usize = 1 << 20;
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Guest to host: the agent listens.
+    /// Guest to host: the agent is ready.
     Ready,
-    /// Host to guest: start a command; its words, each ended by a zero byte.
+    /// Host to guest: start a command; the body has its words, each ended by a zero byte.
     Start,
-    /// Host to guest: send the command's process group the signal whose number is the body.
+    /// Host to guest: send the signal whose number is in the body to the command's process group.
     Signal,
-    /// Guest to host: what the command wrote.
+    /// Guest to host: output of the command.
     Output,
-    /// Guest to host: the command ended; its wait status, little-endian.
+    /// Guest to host: the command ended; the body has its wait status, little-endian.
     Ended,
 }
 
@@ -27,41 +27,41 @@ impl Kind {
     const ALL: [Kind; 5] = [Kind::Ready, Kind::Start, Kind::Signal, Kind::Output, Kind::Ended];
 }
 
-/// One frame.
+/// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Which command it is about.
+    /// Number of its command.
     pub id: u32,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its body.
     pub body: Vec<u8>,
 }
 
 impl Frame {
-    /// A frame of these parts.
+    /// Creates a frame from these parts.
     pub fn new(id: u32, kind: Kind, body: impl Into<Vec<u8>>) -> Frame {
         Frame { id, kind, body: body.into() }
     }
 
-    /// A frame that starts `words`.
+    /// Creates a frame that starts `words`.
     pub fn start(id: u32, words: &[&str]) -> Frame {
         let body = words.iter().flat_map(|word| word.bytes().chain([0])).collect::<Vec<_>>();
         Frame::new(id, Kind::Start, body)
     }
 
-    /// The words of a frame that starts some.
+    /// Returns the words of a frame that starts a command.
     pub fn words(&self) -> Vec<String> {
         let body = self.body.strip_suffix(&[0]).unwrap_or(&self.body);
         body.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
     }
 
-    /// The number in the body: a signal or a wait status.
+    /// Returns the number in the body: a signal or a wait status.
     pub fn number(&self) -> Option<i32> {
         self.body.first_chunk().map(|bytes| i32::from_le_bytes(*bytes))
     }
 
-    /// Writes the frame at once.
+    /// Writes the frame with a single call.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut bytes = Vec::with_capacity(9 + self.body.len());
         bytes.extend(self.id.to_le_bytes());

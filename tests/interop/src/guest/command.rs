@@ -1,4 +1,4 @@
-//! A command in a guest, as a test sees it: what it wrote so far, signals, its end in time.
+//! A test's view of a command in a guest: its output so far, signals, its end within a time limit.
 
 use super::channel::{Frame, Kind};
 use crate::proc::{Ended, listens};
@@ -10,14 +10,14 @@ use std::process::{ChildStdin, ExitStatus};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A command that wrote more than this is not listened to any further.
+/// Maximum output kept of a command; the rest is ignored.
 const TEXT_MAX: usize = 16 << 20;
-/// How often a wait that needs the guest's word asks.
+/// Interval of queries to the guest while a test waits.
 const ASK_EVERY: Duration = Duration::from_millis(20);
-/// How long a command may take to die when it is killed.
+/// Time limit for a killed command to die.
 const DIES_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is known of every command, and the way to the guest.
+/// State of every command, and the channel to the guest.
 #[derive(Debug)]
 pub(super) struct Exchange {
     state: Mutex<State>,
@@ -30,7 +30,7 @@ struct State {
     next: u32,
     commands: BTreeMap<u32, Record>,
     ready: bool,
-    /// The machine is gone.
+    /// The machine has ended.
     over: bool,
 }
 
@@ -49,7 +49,7 @@ impl Exchange {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a frame from the guest.
+    /// Handles a frame from the guest.
     pub(super) fn on_frame(&self, frame: &Frame) {
         let mut state = self.state();
         state.ready |= frame.kind == Kind::Ready;
@@ -64,7 +64,7 @@ impl Exchange {
         self.changed.notify_all();
     }
 
-    /// The machine ended: nothing comes any more.
+    /// Handles the end of the machine: no more frames come.
     pub(super) fn on_end(&self) {
         self.state().over = true;
         self.changed.notify_all();
@@ -74,7 +74,7 @@ impl Exchange {
         self.state().over
     }
 
-    /// Waits for the agent's first word.
+    /// Waits until the agent is ready.
     pub(super) fn wait_ready(&self, limit: Duration) -> bool {
         self.wait(limit, |state| state.ready || state.over).ready
     }
@@ -91,7 +91,7 @@ impl Exchange {
 
     fn say(&self, frame: &Frame) {
         let mut to_guest = self.to_guest.lock().unwrap_or_else(PoisonError::into_inner);
-        // A machine that is gone is noticed by who waits.
+        // Waiting callers notice a dead machine.
         let _ = frame.write(&mut *to_guest);
     }
 
@@ -106,19 +106,19 @@ impl Exchange {
 pub struct GuestProc {
     exchange: Arc<Exchange>,
     id: u32,
-    /// The command as a person would type it.
+    /// The command line.
     pub line: String,
     started: Instant,
 }
 
 impl GuestProc {
-    /// What it wrote so far.
+    /// Returns its output so far.
     pub fn text(&self) -> String {
         let state = self.exchange.state();
         state.commands.get(&self.id).map(|r| String::from_utf8_lossy(&r.text).into_owned()).unwrap_or_default()
     }
 
-    /// Whether it still runs.
+    /// Returns whether it still runs.
     pub fn running(&self) -> bool {
         self.running_in(&self.exchange.state())
     }
@@ -132,7 +132,7 @@ impl GuestProc {
         self.exchange.say(&Frame::new(self.id, Kind::Signal, signal.as_raw().to_le_bytes()));
     }
 
-    /// Waits until `ready` holds of what it wrote; false when it ended before or `limit` passed.
+    /// Waits until `ready` holds of its output; false if it ended before or `limit` passed.
     pub fn wait_text(&self, limit: Duration, ready: impl Fn(&str) -> bool) -> bool {
         let enough = |state: &State| {
             let record = state.commands.get(&self.id);
@@ -142,13 +142,13 @@ impl GuestProc {
         ready(&self.text())
     }
 
-    /// Waits until somebody in the guest listens on a TCP port; false when the command ended before or `limit` passed.
+    /// Waits until a program in the guest listens on a TCP port; false if the command ended before or `limit` passed.
     pub fn wait_listening(&self, port: u16, limit: Duration) -> bool {
         self.wait_answer(limit, &["cat", "/proc/net/tcp", "/proc/net/tcp6"], |text| listens(text, port))
     }
 
-    /// Asks the guest by a command until `ready` holds of its answer; false when this command ended before or `limit`
-    /// passed.
+    /// Runs a command in the guest repeatedly until `ready` holds of its output; false if this command ended before or
+    /// `limit` passed.
     pub fn wait_answer(&self, limit: Duration, ask: &[&str], ready: impl Fn(&str) -> bool) -> bool {
         let until = Instant::now() + limit;
         while self.running() && Instant::now() < until {
@@ -160,7 +160,7 @@ impl GuestProc {
         false
     }
 
-    /// Copies what it writes to `out` as it comes, until it ends.
+    /// Copies its output to `out` as it comes, until it ends.
     pub fn follow(&self, out: &mut impl Write) -> io::Result<()> {
         let mut copied = 0;
         loop {
@@ -181,7 +181,7 @@ impl GuestProc {
         }
     }
 
-    /// Waits for its end; kills it when `limit` has passed.
+    /// Waits for its end; kills it after `limit`.
     pub fn wait(self, limit: Duration) -> Ended {
         let running = |state: &State| self.running_in(state);
         drop(self.exchange.wait(limit, |state| !running(state)));
@@ -194,7 +194,7 @@ impl GuestProc {
         self.ended(took, false)
     }
 
-    /// Kills it now and returns what it left.
+    /// Kills it now and returns its result.
     pub fn kill(self) -> Ended {
         self.wait(Duration::ZERO)
     }

@@ -1,5 +1,5 @@
-//! A cpio archive ("newc", Linux's Documentation/driver-api/early-userspace/buffer-format): what a kernel unpacks as its
-//! first file system. Written straight from memory: no staging directory, no root.
+//! A cpio archive ("newc", Linux's Documentation/driver-api/early-userspace/buffer-format), which a kernel unpacks as
+//! its initial file system. It is written straight from memory, without a staging directory or root.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ const DIRECTORY: u32 = 0o040_000;
 const FILE: u32 = 0o100_000;
 const SYMLINK: u32 = 0o120_000;
 
-/// An archive that grows.
+/// An archive under construction.
 #[derive(Debug, Default)]
 pub struct Cpio {
     bytes: Vec<u8>,
@@ -16,13 +16,13 @@ pub struct Cpio {
 }
 
 impl Cpio {
-    /// Adds a directory and those above it.
+    /// Adds a directory and its parents.
     pub fn directory(&mut self, name: &str) {
         self.parents(name);
         self.entry(name, DIRECTORY | 0o755, &[]);
     }
 
-    /// Adds a file that everybody may run; the first of a name stays.
+    /// Adds a file executable by everyone; the first of a name stays.
     pub fn file(&mut self, name: &str, data: &[u8]) {
         self.parents(name);
         self.entry(name, FILE | 0o755, data);
@@ -34,7 +34,7 @@ impl Cpio {
         self.entry(name, SYMLINK | 0o777, to.as_bytes());
     }
 
-    /// Ends the archive.
+    /// Completes the archive.
     pub fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes
@@ -89,7 +89,7 @@ mod tests {
         let text = String::from_utf8_lossy(&bytes);
         assert_eq!(text.matches("070701").count(), 5);
         assert!(text.contains("12345") && !text.contains("another"));
-        // Mode of the file, two fields after the magic; its size, seven.
+        // The mode is two fields after the magic, the size seven.
         let at = text.find("usr/bin/tool").expect("the name") - 110;
         assert_eq!(&text[at + 14..at + 22], "000081ED");
         assert_eq!(&text[at + 54..at + 62], "00000005");

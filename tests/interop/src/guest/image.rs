@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The programs that a guest cannot do without.
+/// Programs that a guest needs.
 pub const NEEDED: &[&str] =
     &["busybox", "ip", "rdma", "ibv_devinfo", "ibv_rc_pingpong", "rping", "ib_write_bw", "qperf"];
 
-/// What is taken along where the host has it.
+/// Programs that the guest gets if the host has them.
 const PROGRAMS: &[&str] = &[
     "bash",
     "ss",
@@ -48,13 +48,13 @@ const PROGRAMS: &[&str] = &[
     "ib_atomic_lat",
 ];
 
-/// rdma-core's provider of rxe, which libibverbs loads by name.
+/// rdma-core's rxe provider, which libibverbs loads by name.
 const PROVIDER: &str = "libibverbs/librxe-rdmav34.so";
 
-/// Files of the host that say what names mean.
+/// Name tables of the host.
 const TABLES: &[&str] = &["/etc/protocols", "/etc/services"];
 
-/// Small files of the guest's own.
+/// Small files created for the guest.
 const FILES: &[(&str, &str)] = &[
     ("/etc/libibverbs.d/rxe.driver", "driver rxe\n"),
     ("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"),
@@ -63,7 +63,7 @@ const FILES: &[(&str, &str)] = &[
     ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"),
 ];
 
-/// The names of what is missing on this host.
+/// Returns the names of missing programs on this host.
 pub fn missing() -> Vec<&'static str> {
     let mut missing: Vec<_> = NEEDED.iter().copied().filter(|name| skip::on_path(name).is_none()).collect();
     if provider().is_none() {
@@ -72,13 +72,14 @@ pub fn missing() -> Vec<&'static str> {
     missing
 }
 
-/// Where the agent finds what a shell's guest does first.
+/// Path of the script that the agent runs before it starts a shell.
 pub const SETUP: &str = "/etc/setup";
 
-/// A program or library that a guest has beside what every guest has: where it is here, and where it is there.
+/// An extra program or library for a guest: its path on the host, and in the guest.
 pub type Extra = (PathBuf, String);
 
-/// Builds the archive; `agent` becomes the guest's first process, `setup` what it does before it gives a person a shell.
+/// Builds the archive; `agent` becomes the guest's first process, and `setup` the script that runs before an
+/// interactive shell.
 pub fn build(kernel: &Kernel, agent: &Path, setup: &str, extra: &[Extra]) -> Result<Vec<u8>> {
     let missing = missing();
     ensure!(missing.is_empty(), "not installed: {}", missing.join(", "));
@@ -95,7 +96,7 @@ pub fn build(kernel: &Kernel, agent: &Path, setup: &str, extra: &[Extra]) -> Res
     }
     let provider = provider().context("rdma-core's provider of rxe is missing: install ibverbs-providers")?;
     binaries.push((provider.clone(), provider.display().to_string()));
-    // A thread that ends itself loads it.
+    // A thread that ends itself (pthread_exit) loads it.
     let gcc = library_dirs().map(|dir| dir.join("libgcc_s.so.1")).find(|path| path.exists());
     binaries.extend(gcc.map(|path| (path.clone(), path.display().to_string())));
     for library in libraries(&binaries)? {
@@ -126,11 +127,11 @@ fn provider() -> Option<PathBuf> {
     library_dirs().map(|dir| dir.join(PROVIDER)).find(|path| path.exists())
 }
 
-/// Every library that the binaries are linked with, the dynamic loader included.
+/// Returns every library that the binaries are linked with, the dynamic loader included.
 fn libraries(binaries: &[(PathBuf, String)]) -> Result<BTreeSet<PathBuf>> {
     let out = Command::new("ldd")
         .args(binaries.iter().map(|(from, _)| from))
-        // The system's libraries are wanted, whatever runs us.
+        // Only the system's libraries, whatever this process runs with.
         .env_remove("LD_LIBRARY_PATH")
         .env_remove("LD_PRELOAD")
         .output()
@@ -147,7 +148,7 @@ fn libraries(binaries: &[(PathBuf, String)]) -> Result<BTreeSet<PathBuf>> {
     Ok(text.lines().filter_map(path).collect())
 }
 
-/// Its small programs, where no real one stands already.
+/// Links busybox's small programs, except where the image has the real one.
 fn busybox(cpio: &mut Cpio) -> Result<()> {
     let out = Command::new("busybox").arg("--list").output().context("cannot run busybox")?;
     for name in String::from_utf8_lossy(&out.stdout).split_whitespace() {
@@ -159,7 +160,7 @@ fn busybox(cpio: &mut Cpio) -> Result<()> {
     Ok(())
 }
 
-/// The modules, and their order for the agent.
+/// Adds the modules, and their load order for the agent.
 fn load(cpio: &mut Cpio, kernel: &Kernel) -> Result<()> {
     let mut order = String::new();
     for (name, bytes) in modules::closure(&kernel.modules)? {

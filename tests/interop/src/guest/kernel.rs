@@ -1,7 +1,8 @@
-//! Debian's kernel: which package is the newest, fetched without being installed, and what of it a guest needs.
+//! Debian's kernel: finds the newest package, fetches it without installing it, and extracts the parts that a guest
+//! needs.
 //!
-//! It lies unpacked below `target/vm`, a directory for each package. `WEFT_KERNEL_DEB` names a package that was fetched
-//! otherwise.
+//! It is unpacked below `target/vm`, a directory for each package. `WEFT_KERNEL_DEB` names a package from another
+//! source.
 
 use crate::product;
 use anyhow::{Context, Result, bail, ensure};
@@ -12,10 +13,10 @@ use std::process::{Command, Stdio};
 /// The package that depends on the newest kernel.
 const META_PACKAGE: &str = "linux-image-amd64";
 
-/// What an unpacked package is called below `target/vm`; the number changes with what [`PARTS`] takes out of it.
+/// Directory name suffix of an unpacked package below `target/vm`; the number changes with the choice of [`PARTS`].
 const MARK: &str = "weft-2";
 
-/// The parts of the package that may be asked for: the kernel, and modules that RDMA over virtio leads to.
+/// Parts of the package to extract: the kernel, and modules for RDMA over virtio.
 const PARTS: &[&str] = &[
     "boot/vmlinuz-*",
     "lib/modules/*/kernel/arch/x86/crypto",
@@ -33,15 +34,15 @@ const PARTS: &[&str] = &[
 /// An unpacked kernel.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// The package's name.
+    /// Name of the package.
     pub package: String,
-    /// What QEMU starts.
+    /// The image that QEMU boots.
     pub image: PathBuf,
     /// The directory of its modules.
     pub modules: PathBuf,
 }
 
-/// The newest kernel that is unpacked here; where there is none, it is fetched.
+/// Returns the newest unpacked kernel, or fetches one.
 pub fn find() -> Result<Kernel> {
     match unpacked().pop() {
         Some(dir) if std::env::var_os("WEFT_KERNEL_DEB").is_none() => open(&dir),
@@ -49,7 +50,7 @@ pub fn find() -> Result<Kernel> {
     }
 }
 
-/// Asks apt which kernel is the newest, and fetches it unless it is here. Where apt cannot be asked, what is here does.
+/// Asks apt for the newest kernel, and fetches it unless it is here. If apt is not usable, an unpacked kernel suffices.
 pub fn fetch() -> Result<Kernel> {
     if let Some(deb) = std::env::var_os("WEFT_KERNEL_DEB") {
         let deb = PathBuf::from(deb);
@@ -71,7 +72,7 @@ pub fn fetch() -> Result<Kernel> {
     let _ = fs::remove_dir_all(&place);
     match (result, here) {
         (Ok(dir), _) => {
-            // The older ones have had their day.
+            // Remove the older ones.
             everything()
                 .filter(|old| old.extension().is_some() && *old != dir)
                 .for_each(|old| drop(fs::remove_dir_all(old)));
@@ -94,14 +95,14 @@ fn everything() -> impl Iterator<Item = PathBuf> {
     fs::read_dir(top()).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-/// Directories of unpacked kernels, the one unpacked last at the end.
+/// Returns the directories of unpacked kernels, the latest last.
 fn unpacked() -> Vec<PathBuf> {
     let mut found: Vec<_> = everything().filter(|path| path.extension().is_some_and(|e| e == MARK)).collect();
     found.sort_by_key(|path| path.metadata().and_then(|m| m.modified()).ok());
     found
 }
 
-/// The newest kernel package, by its meta-package's dependency.
+/// Returns the newest kernel package, by its meta-package's dependency.
 fn newest() -> Result<String> {
     let text = output(Command::new("apt-cache").args(["depends", META_PACKAGE]))?;
     let package = text.lines().find_map(|line| line.trim().strip_prefix("Depends: linux-image-"));
@@ -116,7 +117,7 @@ fn download(package: &str, place: &Path) -> Result<PathBuf> {
     files.find(|path| path.extension().is_some_and(|e| e == "deb")).context("apt-get download left no package")
 }
 
-/// Takes what is needed out of the package; the directory appears when it is complete.
+/// Extracts the needed parts of the package; the directory appears once it is complete.
 fn unpack(deb: &Path, name: &str) -> Result<PathBuf> {
     let dir = top().join(format!("{name}.{MARK}"));
     if dir.exists() {
@@ -126,7 +127,7 @@ fn unpack(deb: &Path, name: &str) -> Result<PathBuf> {
     fs::create_dir_all(&part)?;
     let result = unpack_into(deb, &part).and_then(|()| fs::rename(&part, &dir).context("cannot name the kernel"));
     let _ = fs::remove_dir_all(&part);
-    // Another process may have been quicker.
+    // Another process may have been faster.
     if dir.exists() { Ok(dir) } else { result.map(|()| dir) }
 }
 
@@ -146,7 +147,7 @@ fn unpack_into(deb: &Path, part: &Path) -> Result<()> {
         .arg(part)
         .args(patterns.chain(modules))
         .stdin(tar)
-        // It objects to each pattern that no file matches; what is missed, we say below.
+        // It complains about each pattern without a match; the code below reports missing files itself.
         .stderr(Stdio::null())
         .status()
         .context("cannot run tar")?;
@@ -155,27 +156,27 @@ fn unpack_into(deb: &Path, part: &Path) -> Result<()> {
     let image = part.join("image");
     match elf(&fs::read(&kernel)?) {
         Ok(elf) => fs::write(image, elf)?,
-        // QEMU starts the compressed one as well, some seconds slower.
+        // QEMU boots the compressed one as well, but seconds slower.
         Err(_) => fs::rename(&kernel, image)?,
     }
     Ok(())
 }
 
-/// Where the package put the kernel: in /boot, or (newer ones) beside the modules.
+/// Returns where the package put the kernel: in /boot, or (newer ones) beside the modules.
 fn vmlinuz(dir: &Path) -> Option<PathBuf> {
     let places = ["boot", "lib/modules", "usr/lib/modules"].map(|place| dir.join(place));
     let is_kernel = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"vmlinuz"));
     places.iter().flat_map(|place| files(place)).find(|path| is_kernel(path))
 }
 
-/// The ELF kernel inside a bzImage (Linux's Documentation/arch/x86/boot.rst). QEMU starts it by PVH, which spares the
-/// guest its own, slow, decompression.
+/// Returns the ELF kernel inside a bzImage (Linux's Documentation/arch/x86/boot.rst). QEMU boots it with PVH, so that
+/// the guest skips its own, slow decompression.
 fn elf(image: &[u8]) -> Result<Vec<u8>> {
     let word = |at: usize| image.get(at..at + 4).and_then(|b| Some(u32::from_le_bytes(b.try_into().ok()?) as usize));
     let sectors = usize::from(*image.get(0x1f1).context("no boot header")?);
     let (offset, len) = word(0x248).zip(word(0x24c)).context("no boot header")?;
     let start = (sectors + 1) * 512 + offset;
-    // The size of what is packed stands behind it.
+    // The uncompressed size follows the payload.
     let payload = image.get(start..start + len.saturating_sub(4)).context("the kernel is cut short")?;
     let unpacker: &[&str] = match payload {
         [0xfd, b'7', b'z', b'X', b'Z', ..] => &["xz", "-dc", "--single-stream"],
@@ -188,7 +189,7 @@ fn elf(image: &[u8]) -> Result<Vec<u8>> {
     Ok(elf)
 }
 
-/// `data` through a program that unpacks it.
+/// Decompresses `data` with a program.
 pub fn unpacked_by(words: &[&str], data: &[u8]) -> Result<Vec<u8>> {
     let (program, args) = words.split_first().context("an empty command")?;
     let mut child = Command::new(program)
@@ -203,7 +204,7 @@ pub fn unpacked_by(words: &[&str], data: &[u8]) -> Result<Vec<u8>> {
         scope.spawn(move || std::io::Write::write_all(&mut to, data));
         child.wait_with_output()
     })?;
-    // gzip and zstd object to what follows the end, after having unpacked all.
+    // gzip and zstd complain about the bytes after the end, once they have decompressed everything.
     ensure!(!out.stdout.is_empty(), "{program} unpacked nothing ({})", out.status);
     Ok(out.stdout)
 }
@@ -215,7 +216,7 @@ fn open(dir: &Path) -> Result<Kernel> {
     Ok(Kernel { package, image: dir.join("image"), modules })
 }
 
-/// Every file below `dir`.
+/// Returns every file below `dir`.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left = vec![dir.to_path_buf()];

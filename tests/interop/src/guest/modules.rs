@@ -1,18 +1,18 @@
-//! Which modules a guest loads, in the order in which they can be loaded.
+//! The modules that a guest loads, in a valid load order.
 //!
-//! Each says in itself what it depends on; no index of depmod's is needed.
+//! Each module contains its dependencies; depmod's index is not needed.
 
 use super::kernel::{files, unpacked_by};
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What the guest is for. Newer kernels have some of it built in, and then no module of that name.
+/// Required modules. Newer kernels have some of them built in, and then no such module.
 const WANTED: &[&str] = &[
     "virtio_pci",
     "virtio_net",
     "virtio_console",
-    // Cables inside the guest.
+    // Virtual cables inside the guest.
     "veth",
     // rxe asks the crypto API for it by name (until it became a library).
     "crc32_generic",
@@ -22,7 +22,7 @@ const WANTED: &[&str] = &[
     "ib_umad",
 ];
 
-/// Names and contents, in order.
+/// Returns names and contents, in load order.
 pub fn closure(dir: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let mut index = BTreeMap::new();
     for path in files(dir) {
@@ -64,7 +64,7 @@ impl Walk {
     }
 }
 
-/// The names in the module's `depends=` (a string of its .modinfo section, where each stands between zero bytes).
+/// Returns the names in the module's `depends=` (a zero-terminated string of its .modinfo section).
 fn depends(module: &[u8]) -> Vec<String> {
     let key = b"\0depends=";
     let Some(at) = module.windows(key.len()).position(|window| window == key) else { return Vec::new() };

@@ -1,4 +1,4 @@
-/* What message passing does, each byte and number looked at: messages round a ring, sums over all, and one-sided access.
+/* Message passing, with each byte and number checked: messages round a ring, sums over all, and one-sided access.
  * Prints "all N right", N being the number of processes. */
 
 #include <mpi.h>
@@ -53,7 +53,7 @@ static void sum(size_t words)
     free(all);
 }
 
-/* Word 0 is a counter; the others hold what the process before put there. */
+/* Word 0 is a counter; the previous process writes the others. */
 static void one_sided(void)
 {
     int next = (rank + 1) % size, before = (rank + size - 1) % size, far = (before + size - 1) % size;

@@ -1,5 +1,5 @@
-/* Calls of verbs whose ways only C sees: descriptors that programs poll, events that wait to be acknowledged, structures
- * whose size the caller knows better than the library. Arguments: device, GID index. */
+/* Details of verbs that only C programs see: pollable descriptors, unacknowledged events, structures whose size the
+ * caller knows better than the library. Arguments: device, GID index. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Ends the program with the line and what was not so. */
+/* Exits with the line number and the failed condition. */
 #define MUST(condition)                                                                          \
 	do {                                                                                     \
 		if (!(condition)) {                                                              \
@@ -22,7 +22,7 @@
 		}                                                                                \
 	} while (0)
 
-/* How long the other thread waits before it acknowledges, and what a destroyer must have waited at least. */
+/* Delay of the other thread's acknowledgement, and the minimum time that a destroyer must have waited. */
 enum { ACK_AFTER_US = 200000, WAITED_MIN_MS = 150 };
 
 static struct ibv_context *context;
@@ -124,7 +124,7 @@ static void *acknowledge_event(void *unused)
 	return unused;
 }
 
-/* Destroyers wait for acknowledgements; descriptors tell of events and say EAGAIN without one. */
+/* Destroyers wait for acknowledgements; descriptors become readable with an event and fail with EAGAIN without one. */
 static void events(void)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
@@ -173,7 +173,7 @@ static void events(void)
 		got += ibv_poll_cq(cq, 4 - got, wc + got);
 	MUST(got == 2 && wc[0].status == IBV_WC_SUCCESS && wc[1].status == IBV_WC_SUCCESS);
 
-	/* What comes between the last poll and the arming is not slept over, as on adapters. */
+	/* A completion between the last poll and the arming is not missed, as on adapters. */
 	MUST(post_send(qp) == 0);
 	usleep(50000);
 	MUST(ibv_req_notify_cq(cq, 0) == 0);
@@ -197,7 +197,7 @@ static void events(void)
 	MUST(now_ms() >= before + WAITED_MIN_MS);
 	pthread_join(thread, NULL);
 
-	/* An event that nobody read goes with its queue. */
+	/* An unread event goes with its queue. */
 	cq = ibv_create_cq(context, 64, NULL, channel, 0);
 	qp = make_qp(cq, NULL);
 	receive.sg_list = &s;
@@ -213,7 +213,7 @@ static void events(void)
 	MUST(ibv_destroy_comp_channel(channel) == 0);
 }
 
-/* A list is posted up to the request that is wrong. */
+/* A list is posted up to the faulty request. */
 static void lists(void)
 {
 	struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
@@ -226,7 +226,7 @@ static void lists(void)
 	MUST(ibv_post_send(qp, &good, &bad) == EINVAL && bad == &wrong);
 	wrong.num_sge = 3;
 	MUST(ibv_post_send(qp, &good, &bad) == EINVAL && bad == &wrong);
-	/* Nobody has so long a list: its end is not looked for. */
+	/* No list is that long: the library does not read to its end. */
 	wrong.num_sge = INT_MAX;
 	receive.num_sge = INT_MAX;
 	MUST(ibv_post_send(qp, &good, &bad) == EINVAL && bad == &wrong);
@@ -277,7 +277,7 @@ static void builders(void)
 	MUST(ibv_destroy_qp(&qp->qp_base) == 0 && ibv_destroy_cq(cq) == 0);
 }
 
-/* What is asked for in vain, and how that is said. */
+/* Impossible requests, and their errors. */
 static void refusals(void)
 {
 	struct ibv_cq_init_attr_ex cvlan = { .cqe = 16, .wc_flags = IBV_WC_EX_WITH_CVLAN };
@@ -303,7 +303,7 @@ static void refusals(void)
 	MUST(ibv_query_pkey(context, 1, 1, &pkey) == -1 && errno == EINVAL);
 	MUST(ibv_get_pkey_index(context, 1, pkey) == 0);
 
-	/* The exported call writes what its oldest callers have room for. */
+	/* The exported call writes only as much as its oldest callers have room for. */
 	memset(port, 0xaa, sizeof port);
 	MUST((ibv_query_port)(context, 1, (struct _compat_ibv_port_attr *)port) == 0);
 	for (size_t i = 48; i < sizeof port; i++)

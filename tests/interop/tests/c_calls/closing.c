@@ -1,5 +1,5 @@
-/* Two contexts of one device: what belongs to one goes with it, and nothing of it speaks to it afterwards; nothing is
- * made of parts of both. Arguments: device, GID index. */
+/* Two contexts of one device: the objects of a context go with it, and raise no events afterwards; no object is made
+ * from parts of both. Arguments: device, GID index. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Ends the program with the line and what was not so. */
+/* Exits with the line number and the failed condition. */
 #define MUST(condition)                                                                          \
 	do {                                                                                     \
 		if (!(condition)) {                                                              \
@@ -26,7 +26,7 @@ static union ibv_gid group = { .raw = { [10] = 0xff, 0xff, 239, 1, 2, 3 } };
 static char buffer[4096] __attribute__((aligned(4096)));
 static int gid_index;
 
-/* What is made on one context. */
+/* Objects made on one context. */
 struct side {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -70,7 +70,7 @@ static struct ibv_qp *make_ud(struct ibv_pd *pd, struct ibv_cq *send_cq, struct 
 	return qp;
 }
 
-/* Parts of two contexts do not go together. */
+/* Parts of two contexts cannot be combined. */
 static void strangers(struct side a, struct side b)
 {
 	struct ibv_srq_init_attr_ex xsrq = { .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
@@ -110,7 +110,7 @@ static void *wait_for_news(void *context)
 	return NULL;
 }
 
-/* Whoever still looks at what was freed finds a mutex that is locked for ever. */
+/* Fills freed memory so that code still using it finds a mutex that is locked forever. */
 static void scribble(void)
 {
 	for (size_t size = 16; size < 4096; size += 16) {
@@ -123,7 +123,7 @@ static void scribble(void)
 	}
 }
 
-/* A channel is destroyed, and its context closed, while threads wait for their events; others come too late. */
+/* Destroys a channel, and closes its context, while threads wait for their events; others call too late. */
 static void waiters(struct ibv_device *device)
 {
 	struct side s = open_side(device, 1);
@@ -142,7 +142,7 @@ static void waiters(struct ibv_device *device)
 	scribble();
 }
 
-/* A context closed with a queue pair on it that listens to a group and whose completion queue is about to overflow. */
+/* Closes a context with a queue pair that is in a multicast group and whose completion queue is about to overflow. */
 static void listeners(struct side a, struct side b)
 {
 	struct ibv_qp *listens = make_ud(a.pd, a.cq, a.cq), *speaks = make_ud(b.pd, b.cq, b.cq);

@@ -1,6 +1,6 @@
-/* Completions of a queue pair that was destroyed are not polled any more, as drivers of adapters have it; those of others
- * are, in their order. First of all: opening a device leaves no thread of the library about to make an arena of its own,
- * which it would do by calls that MPI libraries overwrite. Arguments: device, GID index. */
+/* Completions of a destroyed queue pair are no longer polled, as with drivers of adapters; those of others are, in
+ * order. First of all: opening a device leaves no library thread about to create a malloc arena of its own, with calls
+ * that MPI libraries replace. Arguments: device, GID index. */
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Ends the program with the line and what was not so. */
+/* Exits with the line number and the failed condition. */
 #define MUST(condition)                                                                          \
 	do {                                                                                     \
 		if (!(condition)) {                                                              \
@@ -19,7 +19,7 @@
 		}                                                                                \
 	} while (0)
 
-/* Completions that an extended poll fetches at once are fewer. */
+/* More completions than an extended poll fetches at once. */
 enum { SENDS = 24 };
 
 static struct ibv_context *context;
@@ -88,7 +88,7 @@ static void send_to_itself(struct ibv_qp *qp, struct ibv_srq *srq, uint64_t wr_i
 	MUST(ibv_post_send(qp, &send, &bad) == 0);
 }
 
-/* Two queue pairs, what they completed, and a third whose completions stand between theirs. */
+/* Two queue pairs with completions, and a third whose completions are between theirs. */
 static void polled_afterwards(struct ibv_srq *srq)
 {
 	struct ibv_cq *sends = ibv_create_cq(context, 64, NULL, NULL, 0), *receives = ibv_create_cq(context, 64, NULL, NULL, 0);
@@ -121,7 +121,7 @@ static void polled_afterwards(struct ibv_srq *srq)
 	MUST(ibv_destroy_qp(stays) == 0 && ibv_destroy_cq(sends) == 0 && ibv_destroy_cq(receives) == 0);
 }
 
-/* A queue pair that is destroyed while an extended poll stands in the middle of its completions. */
+/* Destroys a queue pair in the middle of an extended poll over its completions. */
 static void in_mid_poll(void)
 {
 	struct ibv_cq_init_attr_ex init = { .cqe = 4 * SENDS, .wc_flags = IBV_WC_EX_WITH_QP_NUM };
@@ -142,7 +142,7 @@ static void in_mid_poll(void)
 		;
 	MUST(cq->wr_id == 0 && ibv_wc_read_qp_num(cq) == number);
 	MUST(ibv_destroy_qp(gone) == 0);
-	/* The completion that was handed out can be read still. */
+	/* The current completion can still be read. */
 	MUST(cq->wr_id == 0 && cq->status == IBV_WC_SUCCESS && ibv_wc_read_qp_num(cq) == number);
 	for (int i = 3; i < SENDS; i += 4) {
 		while (ibv_next_poll(cq) == ENOENT)

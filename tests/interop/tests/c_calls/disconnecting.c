@@ -1,5 +1,6 @@
-/* A message that the peer has received completes well, even if both ends leave the connection at once and the sender polls
- * only afterwards: adapters acknowledge what they receive before programs see it. Arguments: device, GID index. */
+/* A message that the peer has received completes successfully, even if both ends disconnect at once and the sender
+ * polls only afterwards: adapters acknowledge received messages before programs see them. Arguments: device, GID index.
+ * */
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -11,7 +12,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* Ends the program with the line and what was not so. */
+/* Exits with the line number and the failed condition. */
 #define MUST(condition)                                                                          \
 	do {                                                                                     \
 		if (!(condition)) {                                                              \
@@ -22,7 +23,7 @@
 
 enum { ROUNDS = 40, TURNS_MAX = 8 };
 
-/* What the two tell each other. */
+/* Data that the two exchange. */
 struct end {
 	unsigned qpn;
 	union ibv_gid gid;
@@ -120,7 +121,7 @@ static void leave_connection(void)
 	MUST(ibv_modify_qp(qp, &a, IBV_QP_STATE) == 0);
 }
 
-/* After some turns, which make acknowledgements wait for company. */
+/* First some alternating messages, which make the library delay acknowledgements. */
 static void talk(int first, int turns)
 {
 	for (int i = 1; i <= turns; i++) {

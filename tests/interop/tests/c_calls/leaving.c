@@ -1,6 +1,6 @@
-/* A receiver that ends by returning from main the moment it has what it waited for, and destroys nothing: the sender's
- * last message is acknowledged all the same. Before, the two talk in turns, which is when acknowledgements wait for
- * company. Arguments: device, GID index. */
+/* A receiver that returns from main as soon as it has its last message, and destroys nothing: the sender's last message
+ * is acknowledged all the same. Before that, the two send in turns, which makes the library delay acknowledgements.
+ * Arguments: device, GID index. */
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Ends the program with the line and what was not so. */
+/* Exits with the line number and the failed condition. */
 #define MUST(condition)                                                                          \
 	do {                                                                                     \
 		if (!(condition)) {                                                              \
@@ -21,7 +21,7 @@
 
 enum { TURNS = 30, ROUNDS = 10 };
 
-/* What the two tell each other. */
+/* Data that the two exchange. */
 struct end {
 	unsigned qpn;
 	union ibv_gid gid;

@@ -1,4 +1,4 @@
-//! What only C sees of verbs: descriptors, unacknowledged events, the size of what calls write.
+//! Details of verbs that only C programs see: descriptors, unacknowledged events, the sizes that calls write.
 //!
 //! The C programs are compiled against the installed headers and library, and run on Weft like any program.
 

@@ -1,5 +1,4 @@
-/* Memory that is not what it should be: registered without being there, gone when a peer reaches for it.
- * Arguments: device, GID index. */
+/* Invalid memory: unmapped at registration, or gone when a peer accesses it. Arguments: device, GID index. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Ends the program with the line and what was not so. */
+/* Exits with the line number and the failed condition. */
 #define MUST(condition)                                                                          \
 	do {                                                                                     \
 		if (!(condition)) {                                                              \
@@ -28,7 +27,7 @@ static int gid_index;
 static char buffer[PAGE] __attribute__((aligned(PAGE)));
 static struct ibv_mr *mr;
 
-/* The queue pair that asks, and the one whose memory is asked for. */
+/* The requesting queue pair, and the one that owns the memory. */
 static struct ibv_qp *asks, *has;
 
 static struct ibv_qp *make_qp(void)
@@ -82,7 +81,7 @@ static void part(void)
 	MUST(ibv_destroy_qp(asks) == 0 && ibv_destroy_qp(has) == 0);
 }
 
-/* How one operation between `local` and `remote` ends. */
+/* Returns the status of one operation between `local` and `remote`. */
 static enum ibv_wc_status outcome(enum ibv_wr_opcode opcode, char *local, struct ibv_mr *local_mr, char *remote,
 				  struct ibv_mr *remote_mr, unsigned length)
 {
@@ -100,7 +99,7 @@ static enum ibv_wc_status outcome(enum ibv_wr_opcode opcode, char *local, struct
 	return wc.status;
 }
 
-/* The peer's side of a refused access: its queue pair fails too, and its owner is told why. */
+/* The peer's side of a refused access: its queue pair fails too, and its owner gets an event with the reason. */
 static void is_told(void)
 {
 	struct ibv_async_event event;
@@ -113,7 +112,7 @@ static void is_told(void)
 	part();
 }
 
-/* What cannot be registered. */
+/* Memory that cannot be registered. */
 static void registration(void)
 {
 	int fd = memfd_create("short", 0);
@@ -130,7 +129,7 @@ static void registration(void)
 	close(fd);
 }
 
-/* On-demand regions: what is not there when it is wanted is an error of that access, and nothing worse. */
+/* On-demand regions: a page that is missing when accessed fails that access, and nothing else. */
 static void on_demand(void)
 {
 	char *map = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -154,7 +153,7 @@ static void on_demand(void)
 		MUST(outcome(opcode, map + PAGE, region, buffer, mr, 64) == IBV_WC_LOC_PROT_ERR);
 		part();
 	}
-	/* It may be read, and not written. */
+	/* It is readable but not writable. */
 	pair();
 	MUST(outcome(IBV_WR_RDMA_READ, buffer, mr, map + 2 * PAGE, region, 64) == IBV_WC_SUCCESS);
 	MUST(outcome(IBV_WR_RDMA_WRITE, buffer, mr, map + 2 * PAGE, region, 64) == IBV_WC_REM_ACCESS_ERR);
@@ -162,7 +161,7 @@ static void on_demand(void)
 	MUST(ibv_dereg_mr(region) == 0);
 }
 
-/* A region that has gone by the time it is used. */
+/* A region that is gone when it is used. */
 static void gone(void)
 {
 	struct ibv_mr *region = ibv_reg_mr(pd, buffer, PAGE, ALL);

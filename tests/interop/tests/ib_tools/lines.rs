@@ -1,31 +1,31 @@
-//! The command lines, and why what they print may differ from what Debian's print.
+//! The command lines, and the reasons why their output may differ from Debian's.
 
 use weft_interop::Said;
 
-/// Why an output may differ, and what is done to both before they are compared.
+/// Reason why an output may differ, which selects the normalization of both.
 #[derive(Clone, Copy, PartialEq)]
 pub enum But {
     /// Nothing differs.
     Nothing,
-    /// Our usage has two options more, `--system` and `--json`.
+    /// Weft's usage has two more options, `--system` and `--json`.
     Usage,
-    /// Asking for counters is traffic, which they count.
+    /// Queries of counters are traffic that they count.
     Traffic,
     /// The subnet manager counts its own activity.
     Activity,
-    /// With `-v` the original prints where in memory it keeps what it found.
+    /// With `-v` the original prints memory addresses.
     Pointers,
-    /// The original appends whatever error the last system call left behind, here of a file that is looked for first.
+    /// The original appends the errno of some earlier system call, here of a missing file that it tried first.
     StaleErrno,
-    /// The original reads before the beginning of a table when a group's LID is below 0xc000; ours says that the
+    /// The original reads before the beginning of a table if a group's LID is below 0xc000; Weft's tool says that the
     /// switch has no such group.
     OutOfTable,
-    /// Times of answers, which no two runs share.
+    /// Response times, which differ in every run.
     Time,
 }
 
 impl But {
-    /// A text as it is compared.
+    /// Normalizes a text for comparison.
     pub fn of(self, text: &str) -> String {
         let lines = text.lines().filter_map(|line| self.line(line));
         lines.map(|line| line + "\n").collect()
@@ -46,13 +46,13 @@ impl But {
         }
     }
 
-    /// Both streams as they are compared.
+    /// Normalizes both streams for comparison.
     pub fn both(self, said: &Said) -> Said {
         Said { out: self.of(&said.out), err: self.of(&said.err), code: said.code }
     }
 }
 
-/// Command lines that change nothing, without a difference unless one is said.
+/// Command lines that change nothing; outputs are equal unless a reason is given.
 pub const LINES: &[(But, &[&str])] = &[
     (
         But::Nothing,
@@ -253,7 +253,7 @@ pub const LINES: &[(But, &[&str])] = &[
     (But::Time, &["ibping -c 2 -f 99", "ibping -c 1 -f -G 0x99"]),
 ];
 
-/// Command lines on our own fabric; `HOST` and `SWITCH` stand for their LIDs.
+/// Command lines on a Weft fabric; `HOST` and `SWITCH` stand for their LIDs.
 pub const OWN_LINES: &[&str] = &[
     "ibstat",
     "ibstat -p",

@@ -1,5 +1,5 @@
-/* Preloaded into a client that asks for a connection whether or not its server listens again yet: it asks LATE_MS
- * milliseconds later, as one on real adapters would that are slower to make a queue pair. */
+/* Preloaded into a client that requests a connection whether or not its server listens again yet: it delays the request
+ * by LATE_MS milliseconds, like a real adapter that is slower to make a queue pair. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <rdma/rdma_cma.h>

@@ -1,4 +1,4 @@
-/* Counts the devices, and says which file the verbs are from. */
+/* Counts the devices, and prints which file the verbs come from. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <infiniband/verbs.h>

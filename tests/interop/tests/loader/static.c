@@ -1,4 +1,4 @@
-/* A program without a loader that has a string of libibverbs in it, as one that is linked against libibverbs.a has. */
+/* A program without a loader, containing a string of libibverbs like one linked against libibverbs.a. */
 #include <stdio.h>
 
 static const char *const volatile node = "/dev/infiniband/uverbs%d";

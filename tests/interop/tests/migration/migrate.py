@@ -1,6 +1,6 @@
-"""Speaks QMP to two stopped guests, migrates the first into the second, and says whether their memories are alike.
+"""Controls two stopped guests by QMP, migrates the first into the second, and checks that their memories are equal.
 
-migrate.py DIRECTORY URI [pin]: DIRECTORY holds the sockets source.qmp and target.qmp, and takes the images of the memories.
+migrate.py DIRECTORY URI [pin]: DIRECTORY holds the sockets source.qmp and target.qmp, and receives the memory images.
 """
 
 import hashlib

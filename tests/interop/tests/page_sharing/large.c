@@ -1,5 +1,5 @@
-/* A program that registers much more memory than it or its peer ever uses, and a large region that is used as a whole:
- * registration and deregistration move no more of it than the budget has, which the trace tells. Arguments: device, GID
+/* A program that registers much more memory than it or its peer ever uses, and a large region that it uses completely:
+ * registration and deregistration copy no more of it than the budget allows, as the trace shows. Arguments: device, GID
  * index. */
 
 #include "peer.h"
@@ -33,10 +33,10 @@ static void used_as_a_whole(void)
 	MUST(at && small);
 	fill(at, FULL, 6);
 	MUST((mr = ibv_reg_mr(pd, at, FULL, ALL)) && (small_mr = ibv_reg_mr(pd, small, MIB, ALL)));
-	/* The beginning is shared, the end is not. What the budget has left for the rest depends on the time that has passed. */
+	/* The beginning is shared, the end is not. The budget left for the rest depends on the elapsed time. */
 	MUST(is_shared(at) == 1 && is_shared(at + FULL - PAGE) == 0);
 	MUST(peer(mr, at + FULL - 8 * MIB, 8 * MIB, 1, 7) && peer(small_mr, small, MIB, 1, 8));
-	/* Across the edge of what is shared. */
+	/* Across the boundary between shared and private pages. */
 	for (int i = 0; i < FULL / MIB; i += 8)
 		MUST(peer(mr, at + i * MIB + 100, 8 * MIB - 100, 1, 9));
 	MUST(ibv_dereg_mr(mr) == 0 && ibv_dereg_mr(small_mr) == 0 && is_shared(at) == 0);
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 	madvise(at, HUGE_REGION, MADV_NOHUGEPAGE);
 	connect_to_peer();
 	hardly_used(at);
-	/* Once more: what the first round left is found as it was. */
+	/* Once more: the pages are as the first round left them. */
 	memset(at + 4 * MIB, 0, MIB);
 	hardly_used(at);
 	used_as_a_whole();

@@ -1,15 +1,15 @@
-/* A program whose registered memory a peer process writes and reads, and what it may expect of that memory before,
- * meanwhile and afterwards. Arguments: device, GID index, `shared` or `private`: what becomes of plain memory. */
+/* A program whose registered memory a peer process writes and reads, and its expectations of that memory before,
+ * meanwhile and afterwards. Arguments: device, GID index, `shared` or `private`: the fate of plain memory. */
 
 #include "peer.h"
 
-/* What a mapping is expected to be while it is registered. */
+/* Expected state of a mapping while it is registered. */
 enum fate { SHARED, PRIVATE };
 
 static enum fate plain;
 static char in_bss[64 * PAGE];
 
-/* Registers, has the peer read and write, deregisters: the bytes are always the right ones. */
+/* Registers, lets the peer read and write, deregisters: the bytes are always right. */
 static void use(const char *what, char *at, size_t length, enum fate fate)
 {
 	char *page = (char *)(((uintptr_t)at + PAGE - 1) & -PAGE);
@@ -73,7 +73,7 @@ static void kinds(void)
 	close(fd);
 }
 
-/* Regions over one another: shared until the last has gone. */
+/* Overlapping regions: shared until the last one is gone. */
 static void overlapping(void)
 {
 	char *at = map(MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -91,7 +91,7 @@ static void overlapping(void)
 	munmap(at, MIB);
 }
 
-/* A child's memory is its own, as ever, and so is its parent's. */
+/* A child's memory stays its own, and so does its parent's. */
 static void forks(void)
 {
 	char *at = map(3 * MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -123,7 +123,7 @@ static int is_zero(const char *at, size_t length)
 	return 1;
 }
 
-/* What an allocator takes for granted of memory that it gave out and got back. */
+/* Assumptions of an allocator about memory that it gave out and got back. */
 static void *allocator(void *unused)
 {
 	for (int round = 0; round < 20; round++) {
@@ -141,7 +141,7 @@ static void *allocator(void *unused)
 	return unused;
 }
 
-/* Registered memory that the program takes away: its own fault, and still nobody else's harm. */
+/* Registered memory that the program unmaps: its own fault, but no other program suffers. */
 static void taken_away(void)
 {
 	char *at = map(MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1), *grown;
@@ -172,7 +172,7 @@ struct work {
 	int fd;
 };
 
-/* Counts in every page; a count that is not what was left there ends the program. */
+/* Counts in every page; an unexpected count ends the program. */
 static void *hammer(void *argument)
 {
 	struct work *work = argument;
@@ -230,7 +230,7 @@ int main(int argc, char **argv)
 	plain = strcmp(argv[3], "shared") == 0 ? SHARED : PRIVATE;
 	child = start_peer(argv[1]);
 	open_device(argv[1]);
-	/* Registered before anybody is met. */
+	/* Registered before the first connection. */
 	char *early = map(MIB, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	fill(early, MIB, 4);
 	struct ibv_mr *mr = ibv_reg_mr(pd, early, MIB, ALL);
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
 	allocator(NULL);
 	MUST(pthread_create(&thread, NULL, allocator, NULL) == 0 && pthread_join(thread, NULL) == 0);
 	beside_threads(0);
-	/* Who insists on sharing without the right to hold system calls back may see them fail. */
+	/* With WEFT_SHARE=on but without the right to hold system calls back, calls may fail. */
 	if (geteuid() == 0 || !mode || strcmp(mode, "on") != 0)
 		beside_threads(1);
 	MUST(ibv_dereg_mr(mr) == 0 && is_shared(early) == 0 && holds(early, MIB, 12));

@@ -1,4 +1,4 @@
-/* What programs need whose registered memory a peer process writes and reads. */
+/* Helpers of programs whose registered memory a peer process writes and reads. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Ends the program with the line and what was not so. */
+/* Exits with the line number and the failed condition. */
 #define MUST(condition)                                                                          \
 	do {                                                                                     \
 		if (!(condition)) {                                                              \
@@ -37,7 +37,7 @@ static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static int gid_index, to_peer, from_peer;
 
-/* What the peer is asked to do. */
+/* An order to the peer. */
 struct order {
 	uint64_t addr;
 	uint32_t rkey, length;
@@ -106,7 +106,7 @@ static void connect_to(uint32_t number)
 				   IBV_QP_MAX_QP_RD_ATOMIC) == 0);
 }
 
-/* The peer: does as it is told until it is told nothing more. */
+/* The peer: carries out orders until there are no more. */
 static void be_peer(const char *device, int orders, int answers)
 {
 	static char buffer[8 * MIB];
@@ -152,7 +152,7 @@ static int peer(struct ibv_mr *mr, void *addr, size_t length, int write_it, uint
 	return good;
 }
 
-/* Whether the page at an address is mapped and shared with others. */
+/* Returns whether the page at an address is mapped and shared with others. */
 static int is_shared(const void *addr)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -176,7 +176,7 @@ static char *map(size_t length, int flags, int fd)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* Starts the peer, which is to be done first. */
+/* Starts the peer; must come before everything else. */
 static pid_t start_peer(const char *device)
 {
 	int orders[2], answers[2];

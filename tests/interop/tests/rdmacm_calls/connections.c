@@ -1,4 +1,4 @@
-/* Both ends of connections in one process: parameters, private data, rejects, what destroying waits for.
+/* Both ends of connections in one process: parameters, private data, rejects, and the events that destroying waits for.
  * Argument: an address of this machine. */
 
 #include "must.h"
@@ -7,7 +7,7 @@ enum { ACK_AFTER_US = 200000, WAITED_MIN_MS = 150 };
 
 static const char *local;
 
-/* Two identifiers on a channel each; the passive one is made by the request. */
+/* Two identifiers, each on its own channel; the request creates the passive one. */
 struct ends {
 	struct rdma_event_channel *active_channel, *passive_channel;
 	struct rdma_cm_id *active, *passive, *listener;
@@ -46,7 +46,7 @@ static struct ends listening(void)
 	return e;
 }
 
-/* The request, which stays unacknowledged. */
+/* Returns the request, which stays unacknowledged. */
 static struct rdma_cm_event *requested(struct ends *e, struct rdma_conn_param *param)
 {
 	struct rdma_cm_event *event;
@@ -109,7 +109,7 @@ static void accepting(void)
 	make_qp(e.active);
 	event = requested(&e, &ask);
 	MUST(event->param.conn.private_data_len >= 7 && !strcmp(event->param.conn.private_data, "please"));
-	/* What one end issues the other takes. */
+	/* One end's initiator depth is the other's responder resources. */
 	MUST(event->param.conn.responder_resources == 2 && event->param.conn.initiator_depth == 3);
 	MUST(event->param.conn.qp_num == e.active->qp->qp_num && event->param.conn.rnr_retry_count == 6);
 	FAILS(rdma_accept(e.passive, NULL), EINVAL);
@@ -124,7 +124,7 @@ static void accepting(void)
 	MUST(attr.max_rd_atomic == 3 && attr.max_dest_rd_atomic == 2);
 	MUST(ibv_query_qp(e.active->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC, &init) == 0);
 	MUST(attr.max_rd_atomic == 2 && attr.max_dest_rd_atomic == 3);
-	/* Each end is told how often it may retry: the asker by the answer. */
+	/* Each end learns its retry counts: the active side from the reply. */
 	MUST(attr.retry_cnt == 5 && attr.rnr_retry == 7);
 	exchange(e.active, e.passive);
 	exchange(e.passive, e.active);
@@ -172,7 +172,7 @@ static void rejecting(void)
 	MUST(rdma_ack_cm_event(event) == 0);
 	finish(&e);
 
-	/* Nobody listens: invalid service id. */
+	/* No listener: invalid service id. */
 	MUST(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) == 0);
 	MUST(rdma_resolve_addr(id, NULL, address(local, 9), 2000) == 0 && rdma_resolve_route(id, 2000) == 0);
 	make_qp(id);
@@ -180,7 +180,7 @@ static void rejecting(void)
 	MUST(id->event->event == RDMA_CM_EVENT_REJECTED && id->event->status == 8);
 	rdma_destroy_ep(id);
 
-	/* An identifier that goes with a request that nobody answered says no. */
+	/* Destroying an identifier with an unanswered request rejects it. */
 	e = listening();
 	make_qp(e.active);
 	MUST(rdma_ack_cm_event(requested(&e, NULL)) == 0);
@@ -189,7 +189,7 @@ static void rejecting(void)
 	pass(e.active_channel, RDMA_CM_EVENT_REJECTED);
 	finish(&e);
 
-	/* So does a listener with requests that nobody fetched. */
+	/* So does destroying a listener with unfetched requests. */
 	e = listening();
 	make_qp(e.active);
 	MUST(rdma_connect(e.active, NULL) == 0 && readable(e.passive_channel->fd, 5000));
@@ -200,7 +200,7 @@ static void rejecting(void)
 	finish(&e);
 }
 
-/* A queue pair that the program keeps to itself. */
+/* A queue pair that the program manages itself. */
 static void own_queue_pairs(void)
 {
 	struct ends e = listening();
@@ -288,7 +288,7 @@ static void *serve_sync(void *unused)
 	return NULL;
 }
 
-/* Endpoints: no channels, every call done when it answers. */
+/* Endpoints: no channels, every call is complete when it returns. */
 static void endpoints(void)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *res;

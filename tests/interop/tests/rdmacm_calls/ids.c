@@ -1,5 +1,5 @@
-/* Identifiers, channels, addresses and options: what the manual pages promise before anything is connected.
- * Arguments: an address of this machine, and the name of its device. */
+/* Identifiers, channels, addresses and options: the manual pages' promises before any connection. Arguments: an address
+ * of this machine, and the name of its device. */
 
 #define _GNU_SOURCE
 #include "must.h"
@@ -69,7 +69,7 @@ static void binding(void)
 	FAILS(rdma_bind_addr(a, address(local, ntohs(rdma_get_src_port(b)))), EADDRINUSE);
 	MUST(rdma_destroy_id(b) == 0);
 
-	/* A port is shared by those who all say so, and free once its owner is gone. */
+	/* Identifiers share a port if all set REUSEADDR, and it is free once its owner is gone. */
 	MUST(rdma_destroy_id(a) == 0);
 	MUST(rdma_create_id(NULL, &a, NULL, RDMA_PS_TCP) == 0);
 	MUST(rdma_create_id(NULL, &b, NULL, RDMA_PS_TCP) == 0);
@@ -79,7 +79,7 @@ static void binding(void)
 	MUST(rdma_bind_addr(b, address(local, port)) == 0);
 	MUST(rdma_destroy_id(a) == 0 && rdma_destroy_id(b) == 0);
 
-	/* Another port space is another space. */
+	/* Another port space has its own ports. */
 	MUST(rdma_create_id(NULL, &a, NULL, RDMA_PS_TCP) == 0 && rdma_create_id(NULL, &b, NULL, RDMA_PS_UDP) == 0);
 	MUST(b->qp_type == IBV_QPT_UD);
 	MUST(rdma_bind_addr(a, address(local, port)) == 0 && rdma_bind_addr(b, address(local, port)) == 0);
@@ -128,7 +128,7 @@ static void resolving(void)
 	FAILS(rdma_get_request(id, &sync), EINVAL);
 	MUST(rdma_destroy_id(id) == 0);
 
-	/* Without a channel the calls answer when it is done. */
+	/* Without a channel the calls return when they are done. */
 	MUST(rdma_create_id(NULL, &sync, NULL, RDMA_PS_TCP) == 0);
 	MUST(rdma_resolve_addr(sync, NULL, address(local, 7471), 2000) == 0);
 	MUST(sync->event && sync->event->event == RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -137,7 +137,7 @@ static void resolving(void)
 	rdma_destroy_event_channel(channel);
 }
 
-/* A thread may come to a channel that another one just destroyed: rping of rdma-core 44 does at its end. */
+/* A thread may use a channel that another one just destroyed: rping of rdma-core 44 does so at its end. */
 static void destroyed_channel(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -157,7 +157,7 @@ static void moving(void)
 	struct rdma_event_channel *one = rdma_create_event_channel(), *two = rdma_create_event_channel();
 	struct rdma_cm_id *id, *gone;
 
-	/* What waits moves along. */
+	/* Pending events move along. */
 	MUST(rdma_create_id(one, &id, NULL, RDMA_PS_TCP) == 0);
 	MUST(rdma_resolve_addr(id, NULL, address(local, 7471), 2000) == 0);
 	MUST(readable(one->fd, 5000));
@@ -169,7 +169,7 @@ static void moving(void)
 	FAILS(rdma_migrate_id(id, NULL), EINVAL);
 	MUST(rdma_destroy_id(id) == 0);
 
-	/* What waits for an identifier that is destroyed is not told. */
+	/* Pending events of a destroyed identifier are dropped. */
 	MUST(rdma_create_id(one, &gone, NULL, RDMA_PS_TCP) == 0);
 	MUST(rdma_resolve_addr(gone, NULL, address(local, 7471), 2000) == 0);
 	MUST(readable(one->fd, 5000));
@@ -213,7 +213,7 @@ static void names(void)
 	rdma_freeaddrinfo(res);
 }
 
-/* Calls that headers of before rdma-core 56 do not know. */
+/* Calls that headers before rdma-core 56 do not have. */
 static void written_events(void)
 {
 	int (*write_event)(struct rdma_cm_id *, int, int, uint64_t) = dlsym(RTLD_DEFAULT, "rdma_write_cm_event");

@@ -1,4 +1,4 @@
-/* What the programs beside this file share: a check, a clock, addresses. */
+/* Helpers of the programs beside this file: a check, a clock, addresses. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Ends the program with the line and what was not so. */
+/* Exits with the line number and the failed condition. */
 #define MUST(condition)                                                                          \
 	do {                                                                                     \
 		errno = 0;                                                                       \
@@ -51,7 +51,7 @@ static inline struct sockaddr *address(const char *text, int port)
 	return (struct sockaddr *)a;
 }
 
-/* The next event, which must be of this kind. */
+/* Returns the next event, which must be of this kind. */
 static inline struct rdma_cm_event *expect(struct rdma_event_channel *channel, enum rdma_cm_event_type kind)
 {
 	struct rdma_cm_event *event = NULL;
@@ -69,7 +69,7 @@ static inline struct rdma_cm_event *expect(struct rdma_event_channel *channel, e
 	return event;
 }
 
-/* The same, acknowledged at once. */
+/* Takes the next event, which must be of this kind, and acknowledges it. */
 static inline void pass(struct rdma_event_channel *channel, enum rdma_cm_event_type kind)
 {
 	MUST(rdma_ack_cm_event(expect(channel, kind)) == 0);

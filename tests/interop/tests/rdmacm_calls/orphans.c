@@ -1,5 +1,5 @@
-/* The daemon dies: channels say so for each identifier, calls fail, and a program can begin anew.
- * Arguments: an address of this machine, and the daemon's process, which this program ends. */
+/* The daemon dies: each identifier gets an event on its channel, calls fail, and a program can start over. Arguments:
+ * an address of this machine, and the daemon's process, which this program kills. */
 
 #include "must.h"
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* Many threads create, connect, acknowledge and destroy at once; a waiting thread can be cancelled; a child of fork
- * begins anew. Argument: an address of this machine. */
+/* Many threads create, connect, acknowledge and destroy at once; a waiting thread can be cancelled; a forked child
+ * starts over. Argument: an address of this machine. */
 
 #include "must.h"
 #include <stdatomic.h>

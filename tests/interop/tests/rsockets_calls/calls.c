@@ -1,4 +1,4 @@
-/* Calls of rsockets whose ways only C sees, both ends in one process. Argument: an address of this host. */
+/* Details of rsockets that only C programs see, both ends in one process. Argument: an address of this host. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -45,7 +45,7 @@ static int listening(int port)
 	return fd;
 }
 
-/* Connects two sockets; ends[0] asked. */
+/* Connects two sockets; ends[0] is the active side. */
 static void connected(int ends[2])
 {
 	ends[0] = rsocket(AF_INET, SOCK_STREAM, 0);

@@ -1,5 +1,5 @@
-/* Atomic operations of several processes on one word, while the owner's own processor adds to it: nothing is lost, nothing
- * is done twice. Arguments: device, GID index. */
+/* Atomic operations of several processes on one word, while the owner's own processor adds to it: none is lost or done
+ * twice. Arguments: device, GID index. */
 
 #include "ends.h"
 
@@ -22,7 +22,7 @@ static void adds(int socket)
 	part(socket);
 }
 
-/* Adds by compare and swap: what was found is what is compared with next. */
+/* Adds by compare and swap: the value found is the next one to compare with. */
 static void swaps(int socket)
 {
 	struct ibv_mr *mr;

@@ -1,4 +1,4 @@
-/* Processes that are connected to each other: what the programs beside this file begin with. */
+/* Connected processes: common code of the programs beside this file. */
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Ends the program with the line and what was not so. */
+/* Exits with the line number and the failed condition. */
 #define MUST(condition)                                                                                       \
 	do {                                                                                                  \
 		if (!(condition)) {                                                                           \
@@ -24,7 +24,7 @@
 
 enum { ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
 
-/* What two processes tell each other. */
+/* Data that two processes exchange. */
 struct told {
 	uint32_t qpn;
 	uint32_t rkey;
@@ -49,7 +49,7 @@ static void open_device(void)
 	MUST(context && (pd = ibv_alloc_pd(context)) && (cq = ibv_create_cq(context, 256, NULL, NULL, 0)));
 }
 
-/* Memory of its own, registered. */
+/* Allocates and registers memory. */
 static void *region(size_t len, struct ibv_mr **mr)
 {
 	void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -60,7 +60,7 @@ static void *region(size_t len, struct ibv_mr **mr)
 	return at;
 }
 
-/* A queue pair connected to one of the process at the other end of a socket, which is told of a region. */
+/* Creates a queue pair connected to the process at the other end of a socket, which learns of a region. */
 static struct ibv_qp *meet(int socket, const struct ibv_mr *mr, struct told *peer)
 {
 	struct ibv_qp_init_attr init = { .send_cq = cq,
@@ -116,7 +116,7 @@ static void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, const struct ibv_
 	MUST(ibv_post_send(qp, &wr, &bad) == 0);
 }
 
-/* The status of the next completion. */
+/* Returns the status of the next completion. */
 static enum ibv_wc_status status(void)
 {
 	struct ibv_wc wc;
@@ -151,7 +151,7 @@ static inline void part(int socket)
 	MUST(write(socket, "e", 1) == 1 && recv(socket, &end, 1, MSG_WAITALL) == 1);
 }
 
-/* Lets a function run in a child, with the other end of a socket; answers ours. */
+/* Runs a function in a child, with the other end of a socket; returns this end. */
 static int child(void (*run)(int), pid_t *pid)
 {
 	int pair[2];

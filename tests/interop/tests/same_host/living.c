@@ -1,4 +1,4 @@
-/* Memory that its program goes on changing while it is read and while it is sent: what arrives is of one moment or of
+/* Memory that its program keeps changing while a peer reads it and while it is sent: the data is from one moment or
  * another, but it arrives. Arguments: device, GID index. */
 
 #include "ends.h"

@@ -1,5 +1,5 @@
-/* Runs a program that may not copy between processes, as a container's filter of system calls or Yama has it: process_vm_readv
- * and process_vm_writev answer EPERM. Arguments: the program and its own. */
+/* Runs a program that may not copy between processes, as under a container's system call filter or Yama:
+ * process_vm_readv and process_vm_writev return EPERM. Arguments: the program and its own. */
 
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,4 +1,4 @@
-/* Two processes that talk by WRITEs alone, and wait by looking at memory: the one that waits makes no call of verbs.
+/* Two processes that communicate by WRITEs alone, and wait by polling memory: the waiting one makes no call of verbs.
  * Arguments: device, GID index. */
 
 #include "ends.h"
@@ -21,7 +21,7 @@ static void turns(int socket, int first)
 		if (first)
 			while (*heard != turn)
 				;
-		/* The completion is taken when its turn has passed, not before. */
+		/* The completion is polled only after its turn is over. */
 		MUST(status() == IBV_WC_SUCCESS);
 	}
 	part(socket);

@@ -1,4 +1,4 @@
-/* A process that is stopped is written and read all the same. Arguments: device, GID index. */
+/* A peer writes and reads the memory of a stopped process. Arguments: device, GID index. */
 
 #include "ends.h"
 

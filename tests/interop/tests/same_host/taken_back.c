@@ -1,5 +1,5 @@
-/* A region that is taken back while a peer writes it is not changed any more, and may be unmapped; also if the peer is
- * killed in the middle. Arguments: device, GID index. */
+/* A region that is deregistered while a peer writes it does not change afterwards, and may be unmapped; also if the
+ * peer is killed in the middle. Arguments: device, GID index. */
 
 #include "ends.h"
 
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 	MUST(argc == 3);
 	device = argv[1];
 	gid_index = atoi(argv[2]);
-	/* Whoever holds verbs does not fork: each round has a process of its own. */
+	/* A process that has opened verbs must not fork: each round has a process of its own. */
 	for (int i = 0; i < ROUNDS; i++) {
 		pid_t pid = fork();
 		MUST(pid >= 0);

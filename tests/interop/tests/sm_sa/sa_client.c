@@ -1,12 +1,12 @@
 /*
- * Asks a subnet's administrator, as any program over libibumad may: it knows neither Weft nor OpenSM.
+ * A client of a subnet's administrator over libibumad, independent of Weft and OpenSM.
  *
- * sa_client paths SECONDS WINDOW    paths from here to LIDs 1 to 14, so many under way; answers in a second
+ * sa_client paths SECONDS WINDOW    paths from here to LIDs 1 to 14, WINDOW outstanding; prints answers a second
  * sa_client joins SECONDS WINDOW    groups joined and left
- * sa_client flood SECONDS WINDOW    every path there is, over and over, answers unread
- * sa_client worst SECONDS WINDOW    one path after another, asked again after 100 ms; the longest wait
- * sa_client bad COUNT SEED          datagrams that nobody should send, then one good question
- * sa_client told SECONDS COUNT      subscribes, tells what it is told, ends after COUNT of ports
+ * sa_client flood SECONDS WINDOW    every existing path, over and over, without reading answers
+ * sa_client worst SECONDS WINDOW    one path after another, repeated after 100 ms; prints the longest wait
+ * sa_client bad COUNT SEED          invalid datagrams, then one valid query
+ * sa_client told SECONDS COUNT      subscribes, prints the notices, ends after COUNT about ports
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -36,7 +36,7 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* A datagram of the class (IBA 15.2.1.1), without a record. */
+/* Writes a datagram of the class (IBA 15.2.1.1), without a record. */
 static uint8_t *question(int method, uint16_t attribute, uint64_t mask)
 {
 	uint8_t *mad = umad_get_mad(out);
@@ -59,7 +59,7 @@ static int ask(int timeout)
 	return umad_send(port, agent, out, MAD, timeout, timeout == TRY_MS ? TRIES : 0);
 }
 
-/* A path from here to a LID: SLID, DLID and one of them. */
+/* A path from this port to a LID: SLID, DLID and one of them. */
 static int ask_path(uint16_t to, int timeout)
 {
 	uint8_t *record = question(GET, PATH_RECORD, 1 << 4 | 1 << 5 | 1 << 12);
@@ -88,7 +88,7 @@ static int ask_group(int join, uint32_t slot)
 	return ask(TIMEOUT_MS);
 }
 
-/* The number of the question that an answer is for; 0 if it is none. */
+/* Returns the number of the query that an answer is for; 0 if it is for none. */
 static uint32_t take(int timeout)
 {
 	int length = LONG;
@@ -264,7 +264,7 @@ int main(int argc, char **argv)
 	sm_lid = attributes.sm_lid;
 	guid = attributes.port_guid;
 	prefix = attributes.gid_prefix;
-	/* Who sends segments itself leaves transfers to nobody. */
+	/* A program that handles segments itself leaves no transfer to libibumad. */
 	agent = umad_register(port, 3, 2, !plain, strcmp(what, "told") ? NULL : methods);
 	if (agent < 0)
 		return fprintf(stderr, "cannot register\n"), 1;

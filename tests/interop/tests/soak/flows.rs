@@ -1,4 +1,4 @@
-//! Pairs of programs that carry checked data over reliable connections (`traffic.c`), and how each may end.
+//! Pairs of programs that carry checked data over reliable connections (`traffic.c`), and their permitted results.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::path::PathBuf;
@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use weft_interop::{Ended, Lab, Proc, Side, Who};
 
-/// Longest time until a pair is connected, or carries data again after the network came back.
+/// Time limit for a pair to connect, or to carry data again after the network came back.
 const CARRIES_WITHIN: Duration = Duration::from_secs(30);
-/// Longest time until the survivor of a pair ends: eight times the longest timeout, four times as long at most.
+/// Time limit for the survivor of a pair to end: eight times the longest timeout, which may last up to four times as
+/// long.
 const ENDS_WITHIN: Duration = Duration::from_secs(80);
 /// Exit status of `traffic` for wrong data, and for a completion with an error (its status is added).
 const WRONG_DATA: i32 = 3;
@@ -19,17 +20,17 @@ const RETRY_EXCEEDED: i32 = 12;
 const CONNECTIONS: usize = 2;
 /// Unit of the local ACK timeout.
 const TIMEOUT_UNIT_NS: u64 = 4096;
-/// Local ACK timeouts without an answer that every connection survives: the last of retry_cnt 7 may start just before the
-/// network is back.
+/// Local ACK timeouts without an answer that every connection survives: the last of retry_cnt 7 may start just before
+/// the network is back.
 const TIMEOUTS_SURVIVED: u32 = 7;
-/// Longest time from the end of an outage until packets pass: the kernel notices a carrier up to a second late, and asks
-/// for a lost IPv6 neighbour three times, a second apart.
+/// Maximum time from the end of an outage until packets pass: the kernel notices a carrier up to a second late, and
+/// queries a lost IPv6 neighbour three times, a second apart.
 const PASSES_WITHIN: Duration = Duration::from_secs(4);
 
 /// A kind of pair.
 #[derive(Debug)]
 pub struct Plan {
-    /// For messages.
+    /// Name for messages.
     pub name: &'static str,
     /// Whether both ends are in the server's namespace.
     pub same_host: bool,
@@ -39,7 +40,7 @@ pub struct Plan {
     pub timeout: u32,
     /// `poll` or `sleep`.
     pub mode: &'static str,
-    /// The timeout is shorter than outages last: the connection often ends in one.
+    /// The timeout is shorter than outages: the connection often ends in one.
     pub fragile: bool,
 }
 
@@ -52,18 +53,18 @@ pub const PLANS: &[Plan] = &[
     Plan { name: "same host", same_host: true, v6: false, timeout: 17, mode: "sleep", fragile: false },
 ];
 
-/// One end that runs.
+/// A running end.
 #[derive(Debug)]
 pub struct End {
     proc: Proc,
     progress: PathBuf,
-    /// The progress of each connection when the network was last there.
+    /// Progress of each connection when the network was last up.
     mark: [u64; CONNECTIONS],
-    /// How long it had got no processor when it last carried data.
+    /// Its accumulated wait for a processor when it last carried data.
     paused: Duration,
 }
 
-/// The numbers in a program's file.
+/// The numbers in a program's progress file.
 #[derive(Clone, Copy, Debug)]
 struct Progress {
     /// Messages that each connection checked.
@@ -72,7 +73,7 @@ struct Progress {
     paused: Duration,
 }
 
-/// A pair that runs.
+/// A running pair.
 #[derive(Debug)]
 pub struct Flow {
     /// Its kind.
@@ -81,19 +82,18 @@ pub struct Flow {
     timeout: Duration,
 }
 
-/// How a pair went on after its last mark.
+/// State of a pair since its last mark.
 #[derive(Debug)]
 pub enum Fate {
     /// Each of its connections carries data in both directions.
     Carries(Box<Flow>),
-    /// It ended with the status that an adapter gives: its timeout is short, or the network or a processor was missing for
-    /// as long.
+    /// It ended with an adapter's status: its timeout is short, or it was without network or processor for that long.
     Broken,
-    /// It ended likewise although both were back in time.
+    /// It ended with that status although both were back in time.
     Ended(String),
 }
 
-/// An end whose peer was killed: it must end, with the status that an adapter gives.
+/// An end whose peer was killed: it must end, with an adapter's status.
 #[derive(Debug)]
 pub struct Survivor {
     end: End,
@@ -113,12 +113,12 @@ impl End {
         self.progress().checked.iter().sum()
     }
 
-    /// Whether every connection has checked more than at the last mark.
+    /// Returns whether every connection has checked more than at the last mark.
     fn carries(&self) -> bool {
         self.progress().checked.iter().zip(self.mark).all(|(now, mark)| *now > mark)
     }
 
-    /// How long it has got no processor since it last carried data.
+    /// Returns how long it has been without a processor since it last carried data.
     fn pause(&self) -> Duration {
         self.progress().paused.saturating_sub(self.paused)
     }
@@ -139,7 +139,7 @@ impl End {
 }
 
 impl Flow {
-    /// Starts both ends; `faults` are those of WEFT_FAULT, `patience` is added to the timeout.
+    /// Starts both ends; `faults` is the value of WEFT_FAULT, `patience` is added to the timeout.
     pub fn start(lab: &Lab, program: &str, plan: &'static Plan, faults: &str, patience: u32) -> Result<Flow> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -166,16 +166,16 @@ impl Flow {
         Ok(Flow { plan, ends, timeout: Duration::from_nanos(TIMEOUT_UNIT_NS << timeout) })
     }
 
-    /// Notes how far both ends are.
+    /// Records the progress of both ends.
     pub fn mark(&mut self) {
         self.ends.iter_mut().for_each(|end| end.mark = end.progress().checked);
     }
 
-    /// Waits until both ends have checked more data on every connection than at the last mark, or ended with the status
-    /// that an adapter gives. `cut` is how long the network was cut since that mark.
+    /// Waits until both ends have checked more data on every connection than at the last mark, or ended with an
+    /// adapter's status. `cut` is how long the network was cut since that mark.
     ///
-    /// A pair of which one connection alone carries data is not done: its other connection may have sent its last retries
-    /// into several outages.
+    /// A pair is not done if only one connection carries data: its other connection may have sent its last retries
+    /// during several outages.
     pub fn carries(mut self, cut: Duration) -> Result<Fate> {
         let until = Instant::now() + CARRIES_WITHIN;
         loop {
@@ -196,7 +196,7 @@ impl Flow {
         }
     }
 
-    /// One end of the pair ended, unasked.
+    /// Judges a pair of which one end exited by itself.
     fn ended(self, first_runs: bool, cut: Duration) -> Result<Fate> {
         let Flow { plan, ends: [a, b], timeout } = self;
         let (ended, other) = if first_runs { (b, a) } else { (a, b) };
@@ -226,7 +226,7 @@ impl Flow {
         Survivor { end, plan, until: Instant::now() + ENDS_WITHIN }
     }
 
-    /// Ends both and tells how many messages were checked; wrong data found meanwhile is an error.
+    /// Ends both and returns the number of checked messages; wrong data is an error.
     pub fn stop(self) -> Result<u64> {
         let mut checked = 0;
         for mut end in self.ends {
@@ -238,7 +238,7 @@ impl Flow {
 }
 
 impl Survivor {
-    /// Whether it has ended; an error if it should have long ago.
+    /// Returns whether it has ended; an error if it is long overdue.
     pub fn has_ended(&mut self) -> Result<bool> {
         let ended = !self.end.proc.running();
         ensure!(
@@ -250,7 +250,7 @@ impl Survivor {
         Ok(ended)
     }
 
-    /// Judges how it ended.
+    /// Judges its exit status.
     pub fn finish(self) -> Result<()> {
         self.end.finish(self.plan)
     }

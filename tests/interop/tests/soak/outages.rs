@@ -1,22 +1,22 @@
-//! Outages of the hosts of a lab: addresses, links and routes that go and come back, daemons that are killed.
+//! Outages of the hosts of a lab: addresses, links and routes that go and come back, and killed daemons.
 
 use anyhow::Result;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 use weft_interop::{Lab, Side};
 
-/// Numbers at random, the same for the same seed.
+/// Random numbers, the same for the same seed.
 #[derive(Debug)]
 pub struct Lots(pub u64);
 
 impl Lots {
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 
-    /// One of them.
+    /// Returns one of several values.
     pub fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }
@@ -29,7 +29,7 @@ pub enum Outage {
     Address,
     /// A link goes down and up.
     Link,
-    /// The route to the other host refuses packets.
+    /// The route to the other host rejects packets.
     Route,
     /// A daemon is killed with SIGKILL.
     Daemon,
@@ -37,13 +37,13 @@ pub enum Outage {
     Peer,
 }
 
-/// Longest pause between an outage's beginning and its end. The outage itself takes as long as the commands, the carrier and
-/// neighbour discovery take: seconds on a busy machine, so it is measured.
+/// Maximum pause between an outage's beginning and its end. The outage itself includes the commands, the carrier and
+/// neighbour discovery: seconds on a busy machine, so it is measured.
 const LONGEST_MS: u64 = 300;
-/// How the kernel refuses packets: EHOSTUNREACH, EACCES, EINVAL.
+/// Route types by which the kernel rejects packets: EHOSTUNREACH, EACCES, EINVAL.
 const REFUSALS: [&str; 3] = ["unreachable", "prohibit", "blackhole"];
 
-/// Lets an outage happen to one of the hosts, and ends it.
+/// Causes an outage at one of the hosts, and ends it.
 pub fn happen(lab: &Lab, lots: &mut Lots, outage: Outage) -> Result<()> {
     let (here, there) = if lots.below(2) == 0 { (lab.client(), lab.server()) } else { (lab.server(), lab.client()) };
     let pause = Duration::from_millis(lots.below(LONGEST_MS));
@@ -62,7 +62,7 @@ pub fn happen(lab: &Lab, lots: &mut Lots, outage: Outage) -> Result<()> {
         }
         Outage::Link => {
             both(&format!("link set {interface} up"), &format!("link set {interface} down"))?;
-            // The kernel forgets IPv6 addresses of a link that goes down.
+            // The kernel removes the IPv6 addresses of a link that goes down.
             lab.ip(&format!("-n {netns} addr replace {v6}/64 dev {interface} nodad"))?;
             lab.wait_ready(here)
         }

@@ -1,5 +1,5 @@
-/* One end of reliable connections that carry data which both ends check, for as long as it is let: while the network
- * below comes and goes, and until the peer dies.
+/* One end of reliable connections that carry data which both ends check. It runs until it is killed or its peer dies,
+ * while the network below comes and goes.
  *
  *     traffic DEVICE ADDRESS MEETING listen|connect TIMEOUT poll|sleep PROGRESS
  *
@@ -65,7 +65,7 @@ struct message {
 	uint32_t seed;
 };
 
-/* What a connection has in registered memory, the same at both ends. */
+/* Registered memory of a connection, the same layout at both ends. */
 struct memory {
 	uint8_t out[SLOTS][SLOT_BYTES];
 	uint8_t in[SLOTS][SLOT_BYTES];
@@ -74,7 +74,7 @@ struct memory {
 	uint64_t checked_here, checked_there, counter, counter_before;
 };
 
-/* What the ends tell each other. */
+/* Data that the ends exchange. */
 struct told {
 	union ibv_gid gid;
 	uint32_t qpn[QPS], rkey[QPS];
@@ -90,7 +90,7 @@ struct connection {
 	uint32_t rkey;
 	uint64_t addr;
 	uint64_t next, sent, checked, added, told;
-	/* Requests in the send queue, oldest first, and what a READ or an addition must bring. */
+	/* Requests in the send queue, oldest first, and the expected result of a READ or an addition. */
 	enum kind kinds[SENDS];
 	struct message expected[SENDS];
 	unsigned head, tail;
@@ -127,7 +127,8 @@ static double seconds(void)
 	return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-/* The row of the address for RoCE v2; the device may not have noticed yet that the address came back. */
+/* Returns the GID table's index of the address for RoCE v2; the device may not have noticed yet that the address came
+ * back. */
 static int row_of(const char *address, union ibv_gid *gid)
 {
 	uint8_t wanted[16] = { [10] = 0xff, [11] = 0xff };
@@ -255,7 +256,7 @@ static void tell_checked(struct connection *c)
 	post(c, WRITE_CHECKED, (struct message){ 0 }, &m->checked_here, 8, &m->checked_there);
 }
 
-/* Sends the next message, if its slot is free. */
+/* Sends the next message if its slot is free. */
 static int send_next(struct connection *c)
 {
 	struct memory *m = c->memory;
@@ -263,7 +264,7 @@ static int send_next(struct connection *c)
 	unsigned slot = c->next % SLOTS;
 
 	CHECK(there <= c->next, (int)(c - connections));
-	/* What was sent from the slot before is there, and nothing of it will be sent or read again. */
+	/* The slot's previous message has arrived, and nothing of it will be sent or read again. */
 	if (c->next - there >= SLOTS || c->next - c->sent >= SLOTS || c->head - c->tail > SENDS_IN_FLIGHT)
 		return 0;
 	uint32_t wide = drawn() % 8 ? 256 : SLOT_BYTES;
@@ -316,7 +317,7 @@ static void on_done(struct connection *c)
 	}
 }
 
-/* Takes completions; answers how many there were. */
+/* Takes completions; returns their number. */
 static int take(void)
 {
 	struct ibv_wc wc[16];
@@ -340,7 +341,7 @@ static int take(void)
 	return n;
 }
 
-/* Waits for something to do: a polling end yields, the other sleeps, and looks again after 50 ms. */
+/* Waits for something to do: a polling end yields, the other sleeps at most 50 ms. */
 static void wait_for_work(int sleeps)
 {
 	struct pollfd ready = { .events = POLLIN };

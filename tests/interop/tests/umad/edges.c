@@ -1,10 +1,10 @@
 /*
- * The edges of libibumad's calls: when the descriptor is readable, what a call says when nobody answers, transaction IDs
- * that are taken, buffers that are too small, read(2) and write(2) past the library, duplicates of the descriptor, fork, a
- * port that ends.
+ * Edge cases of libibumad's calls: when the descriptor is readable, errors of unanswered requests, transaction IDs in
+ * use, buffers that are too small, read(2) and write(2) past the library, duplicates of the descriptor, fork, a port
+ * that ends.
  *
- * edges calls      says what is wrong, line by line
- * edges end        says "waits", and then what the calls say of a port whose daemon or fabric is gone
+ * edges calls      prints each failed check
+ * edges end        prints "waits", and then the results of calls on a port whose daemon or fabric is gone
  */
 #include <errno.h>
 #include <infiniband/umad.h>
@@ -27,7 +27,7 @@ static int port, agent, wrong, length;
 			printf("line %d: %s (errno %d)\n", __LINE__, #holds, errno);                                    \
 	} while (0)
 
-/* A directed SubnGet(NodeInfo) of the own port, or of none, with this transaction ID. */
+/* A directed SubnGet(NodeInfo) of this port, or of a missing one, with this transaction ID. */
 static void fill(uint32_t tid, int hops)
 {
 	uint8_t *mad = umad_get_mad(out);
@@ -66,13 +66,13 @@ static int readable(int timeout_ms)
 	return poll(&fd, 1, timeout_ms) == 1;
 }
 
-/* Nothing waits, and nothing shows. */
+/* No datagram is pending, and the descriptor is not readable. */
 static int quiet(void)
 {
 	return !readable(SOON_MS);
 }
 
-/* By poll(2), by umad_poll and by umad_recv alone, few and many at once. What shows is there. */
+/* With poll(2), umad_poll, or umad_recv alone, few and many at once. A readable descriptor has a datagram. */
 static void shows_what_waits(void)
 {
 	for (int round = 0; round < 20000; round++) {
@@ -90,7 +90,7 @@ static void shows_what_waits(void)
 	CHECK(quiet());
 }
 
-/* By write(2) and read(2), with a length in the head that says nothing, and mixed with the library's calls. */
+/* With write(2) and read(2), with an arbitrary length in the head, and mixed with the library's calls. */
 static void past_the_library(void)
 {
 	for (int round = 0; round < 200; round++) {
@@ -156,7 +156,7 @@ static void numbers_that_are_taken(void)
 	CHECK(answer(port, LATE_MS) == agent && umad_status(in) == ETIMEDOUT);
 	CHECK(!ask(port, 5, 0, LATE_MS));
 	CHECK(readable(LATE_MS));
-	/* Its answer is there, though nobody has read it. */
+	/* Its response is there, though still unread. */
 	CHECK(!ask(port, 5, 0, LATE_MS));
 	for (int i = 0; i < 2; i++) {
 		CHECK(readable(LATE_MS));
@@ -186,7 +186,7 @@ static void duplicates(void)
 	CHECK(answer(port, LATE_MS) == agent);
 }
 
-/* The child uses the port that it inherited, and its parent goes on. */
+/* The child uses the inherited port, and its parent continues. */
 static void children(void)
 {
 	pid_t child;

@@ -1,7 +1,7 @@
-/* Threads that sleep in ibv_get_cq_event, and what may happen to them there: signals with and without SA_RESTART,
- * handlers that jump out, pthread_cancel, other threads on the same channel and on others, O_NONBLOCK, fork. Whatever
- * happens, messages and one-sided operations of the peer go on. At last: what a message costs in sleeps.
- * Arguments: device, GID index. */
+/* Threads that sleep in ibv_get_cq_event, and everything that may happen to them there: signals with and without
+ * SA_RESTART, handlers that jump out, pthread_cancel, other threads on the same channel and on others, O_NONBLOCK,
+ * fork. The peer's messages and one-sided operations continue throughout. Last: the number of sleeps that a message
+ * costs. Arguments: device, GID index. */
 
 #define _GNU_SOURCE
 #include "../same_host/ends.h"
@@ -14,7 +14,7 @@
 
 enum { QPS = 3, RECVS = 8, BUSY = 200, SLOW = 200, SLOW_US = 2000 };
 
-/* What the peer is asked for. */
+/* An order to the peer. */
 struct order {
 	char kind; /* 's': SENDs, 'w': WRITEs, 'e': that is all */
 	int qp;
@@ -22,7 +22,7 @@ struct order {
 	int pause_us;
 };
 
-/* ---- the peer, which does as it is told ---- */
+/* ---- the peer, which carries out orders ---- */
 
 static void peer(int socket)
 {
@@ -46,7 +46,7 @@ static void peer(int socket)
 	}
 }
 
-/* ---- us ---- */
+/* ---- this process ---- */
 
 static int wire;
 static struct ibv_mr *memory;
@@ -61,7 +61,7 @@ static void ask(char kind, int qp, int count, int pause_us)
 	MUST(write(wire, &order, sizeof order) == sizeof order);
 }
 
-/* The peer has done it all: its last operation was acknowledged. */
+/* The peer is done: its last operation was acknowledged. */
 static void was_done(void)
 {
 	struct pollfd fd = { .fd = wire, .events = POLLIN };
@@ -84,7 +84,7 @@ static void arm(int qp)
 	MUST(ibv_req_notify_cq(cqs[qp], 0) == 0);
 }
 
-/* Takes what came on a queue. */
+/* Takes the completions of a queue. */
 static int take(int qp)
 {
 	struct ibv_wc wc;
@@ -99,7 +99,7 @@ static int take(int qp)
 	return taken;
 }
 
-/* Waits for an event; 0, or errno. */
+/* Waits for an event; returns 0 or errno. */
 static int event(int qp)
 {
 	struct ibv_cq *from = NULL;
@@ -112,7 +112,7 @@ static int event(int qp)
 	return 0;
 }
 
-/* One message from the peer, waited for in the ordinary way. */
+/* Receives one message from the peer, waiting in the ordinary way. */
 static void hear_one(int qp)
 {
 	arm(qp);
@@ -122,7 +122,7 @@ static void hear_one(int qp)
 	was_done();
 }
 
-/* A thread that is soon asleep in ibv_get_cq_event. */
+/* A thread that soon sleeps in ibv_get_cq_event. */
 struct waiter {
 	int qp;
 	int result;
@@ -180,7 +180,7 @@ static void signals(void)
 	MUST(pthread_kill(waiter.thread, SIGUSR1) == 0);
 	wait_seconds(0.05);
 	MUST(handled == 1 && !waiter.done);
-	/* The program itself holds this one back in the thread: nothing happens. */
+	/* The program itself blocks this signal in the thread: nothing happens. */
 	MUST(pthread_kill(waiter.thread, SIGURG) == 0);
 	wait_seconds(0.05);
 	MUST(!waiter.done);
@@ -204,7 +204,7 @@ static void *jump_out(void *arg)
 		event(waiter->qp);
 		return NULL;
 	}
-	/* The mask is what it was, and the thread can wait again. */
+	/* The mask is unchanged, and the thread can wait again. */
 	pthread_sigmask(SIG_SETMASK, NULL, &set);
 	MUST(!sigismember(&set, SIGUSR1));
 	waiter->done = 1;
@@ -244,7 +244,7 @@ static void cancelled(void)
 		MUST(pthread_join(waiter.thread, &how) == 0 && how == PTHREAD_CANCELED);
 		if (round % 2)
 			was_done();
-		/* Nobody calls verbs now. */
+		/* No thread calls verbs now. */
 		ask('w', 1, 20, 0);
 		was_done();
 		hear_one(0);
@@ -279,7 +279,7 @@ static void many_channels(void)
 	for (int i = 0; i < QPS; i++)
 		MUST(pthread_join(waiters[i].thread, NULL) == 0 && heard[i] == BUSY);
 	was_done();
-	/* Each is armed still, with nothing in it: an event that was raised by the last message may wait. */
+	/* Each is still armed and empty: an event from the last message may be pending. */
 	for (int i = 0; i < QPS; i++) {
 		struct pollfd fd = { .fd = channels[i]->fd, .events = POLLIN };
 		if (poll(&fd, 1, 0) == 1)
@@ -347,7 +347,7 @@ static void forked(void)
 	was_done();
 }
 
-/* A thread that served, forks and waits on: what it slept at is the parent's alone. */
+/* A thread that waited before, forks and waits again: the state it slept on belongs to the parent alone. */
 static void forks_between_waits(void)
 {
 	for (int i = 0; i < 3; i++) {
@@ -374,7 +374,7 @@ static void a_channel_goes(void)
 	}
 }
 
-/* Sleeps of all threads of the process. */
+/* Returns the number of sleeps of all threads of the process. */
 static long sleeps(void)
 {
 	struct rusage usage;
