@@ -22,13 +22,15 @@ pub fn breaches() -> Result<Vec<String>> {
 
 /// The comment that a line of Rust holds.
 fn comment(line: &str) -> Option<&str> {
-    let at = line.find("//")?;
-    let before = line.get(..at)?;
     // A URL or a string is no comment.
-    if before.ends_with(':') || before.matches('"').count() % 2 == 1 {
-        return None;
-    }
+    let is_code = |at: &usize| line.get(..*at).is_some_and(|before| !in_text(before));
+    let at = line.match_indices("//").map(|(at, _)| at).find(is_code)?;
     line.get(at..).map(|text| text.trim_start_matches(['/', '!']).trim_start())
+}
+
+/// Whether the end of this beginning of a line is in a string or in a URL.
+fn in_text(before: &str) -> bool {
+    before.ends_with(':') || before.matches('"').count() % 2 == 1
 }
 
 /// The sentence that a line of Markdown holds; code is indented or in fences, and has no sentences.

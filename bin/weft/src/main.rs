@@ -6,6 +6,8 @@ mod cm_tools;
 mod commands;
 mod devinfo;
 mod errno;
+#[cfg(test)]
+mod fuzz_umad;
 mod ib;
 mod ibnet;
 mod named_file;
@@ -13,11 +15,8 @@ mod output;
 mod perf;
 mod pingpong;
 mod rdma_dir;
-mod rdmacm_api;
 mod spin;
 mod tools;
-mod umad_api;
-mod verbs_api;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -28,6 +27,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
+    weft_client::locate_by(rdma_dir::locate);
     output::end(run())
 }
 

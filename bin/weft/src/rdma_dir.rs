@@ -42,6 +42,16 @@ pub fn find() -> Result<PathBuf> {
     found.map_or_else(|| bail!("{}", missing(&candidates, origin.as_ref())), Ok)
 }
 
+/// Finds that directory for the libraries that this process loads, and tells them how to start the daemon.
+///
+/// # Errors
+/// As [`find`].
+pub fn locate() -> Result<PathBuf> {
+    let dir = find()?;
+    announce_daemon();
+    Ok(dir)
+}
+
 /// The error message for a failed search.
 fn missing(candidates: &[PathBuf], origin: Option<&origin::Origin>) -> String {
     let places = candidates.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(" or ");

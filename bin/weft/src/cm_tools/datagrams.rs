@@ -6,9 +6,9 @@ use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_QPT_UD, ibv_grh};
 
 use super::perror;
 use crate::outln;
-use crate::rdmacm_api::{CmId, UdParam};
 use crate::spin::Spin;
-use crate::verbs_api::{Ah, Buffer, Cq, Op, Pd, Qp, QpRequest, SendChain, SendRequest, UdTarget, Wc};
+use weft_client::rdmacm::{CmId, UdParam};
+use weft_client::verbs::{Ah, Buffer, Cq, Op, Pd, Qp, QpRequest, SendChain, SendRequest, UdTarget, Wc};
 
 /// A GRH precedes each received message.
 const GRH: usize = size_of::<ibv_grh>();

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 pub use datagrams::{Datagrams, Messages};
 pub use options::{Letters, address_format, atoi, octet};
 
-use crate::rdmacm_api::{CmLibrary, EventChannel};
-use crate::verbs_api::Which;
+use weft_client::Which;
+use weft_client::rdmacm::{CmLibrary, EventChannel};
 
 /// Help text of the one option that the originals lack; each of these tools ends its help with it.
 pub const SYSTEM_HELP: &str = "\t[--system - use the system's librdmacm instead of Weft's]\n";

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 
 use weft_abi_types::{AF_IB, RAI_FAMILY, RAI_NUMERICHOST};
 
-use crate::rdmacm_api::Hints;
 use crate::tools::getopt::{self, Opt};
-use crate::verbs_api::Which;
+use weft_client::Which;
+use weft_client::rdmacm::Hints;
 
 /// A tool's options, written as for `getopt`: letters, those with an argument followed by a colon.
 #[derive(Clone, Copy, Debug)]

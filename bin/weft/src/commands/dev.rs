@@ -12,7 +12,8 @@ use super::devices::{self, HostArg, Listed, Scope};
 use super::iproute::{self, Members, OutputArgs};
 use super::link::{failure, merged};
 use crate::output;
-use crate::verbs_api::{DeviceList, Library, Which};
+use weft_client::Which;
+use weft_client::verbs::{DeviceList, Library};
 
 /// Options of `weft dev`.
 #[derive(Args, Debug)]

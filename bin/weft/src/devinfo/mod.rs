@@ -9,7 +9,7 @@ pub use text::{json, list_text, text};
 
 use weft_abi_types::{ibv_device_attr_ex, ibv_port_attr, ibv_transport_type};
 
-use crate::verbs_api::{Device, GidRow};
+use weft_client::verbs::{Device, GidRow};
 
 /// Everything printed about a device.
 pub struct DeviceReport {

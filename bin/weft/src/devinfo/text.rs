@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use weft_abi_types::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, IBV_LINK_LAYER_ETHERNET};
 
 use super::{DeviceReport, PortReport, names, verbose};
-use crate::verbs_api::GidRow;
+use weft_client::verbs::GidRow;
 
 /// `ibv_devinfo -l`.
 pub fn list_text(device_names: &[String]) -> String {

@@ -284,9 +284,9 @@ pub fn json(attr: &ibv_device_attr_ex) -> Value {
 pub mod tests {
     use super::*;
     use crate::devinfo::PortReport;
-    use crate::verbs_api::GidRow;
     use std::net::Ipv6Addr;
     use weft_abi_types::IBV_GID_TYPE_ROCE_V2;
+    use weft_client::verbs::GidRow;
 
     /// Linux's rxe as in the golden output.
     pub fn rxe_report() -> DeviceReport {

@@ -10,8 +10,8 @@ use super::number;
 use super::report::{End, Outcome};
 use super::{config, prompt, usage};
 use crate::tools::getopt::{self, flag, value};
-use crate::umad_api::Library;
-use crate::verbs_api::Which;
+use weft_client::Which;
+use weft_client::umad::Library;
 
 /// Form of a destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -12,7 +12,7 @@ use super::options::Common;
 use super::report::{End, Outcome, warn};
 use crate::errno;
 use crate::output;
-use crate::umad_api::{self, Address, Grh, Library, MethodMask, Packet, Registration};
+use weft_client::umad::{Address, Grh, Library, MethodMask, Packet, Registration};
 
 /// Number of times that a request is sent.
 const TRIES: u32 = 3;
@@ -39,7 +39,7 @@ impl MadError {
 /// An open port.
 #[derive(Debug)]
 pub struct Port {
-    umad: umad_api::Port,
+    umad: weft_client::umad::Port,
     agents: Vec<Option<i32>>,
     timeout_ms: u32,
     /// M_Key of SMPs.
@@ -85,7 +85,7 @@ impl Port {
     }
 
     fn bare(common: &Common) -> Outcome<io::Result<Port>> {
-        let umad = umad_api::Port::open(common.library()?, common.ca.as_deref(), common.port);
+        let umad = weft_client::umad::Port::open(common.library()?, common.ca.as_deref(), common.port);
         Ok(umad.map(|umad| Port {
             umad,
             agents: vec![None; 256],

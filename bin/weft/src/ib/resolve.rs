@@ -5,7 +5,7 @@ use super::number;
 use super::options::{Common, Dest};
 use super::port::Port;
 use super::report::Outcome;
-use crate::umad_api::CaPort;
+use weft_client::umad::CaPort;
 
 /// The default subnet prefix, for a port without one.
 const PREFIX_DEFAULT: u64 = 0xfe80_0000_0000_0000;

@@ -8,7 +8,7 @@ use weft_abi_types::{
 use super::control::Address;
 use super::{Case, Metric, Operation, Transport};
 use crate::pingpong::{Setup, random_psn};
-use crate::verbs_api::{Ah, Buffer, Connect, Cq, Op, Qp, QpRequest, Remote, SendRequest, Sge, UdTarget};
+use weft_client::verbs::{Ah, Buffer, Connect, Cq, Op, Qp, QpRequest, Remote, SendRequest, Sge, UdTarget};
 
 /// Bytes of the GRH in front of a received datagram.
 const GRH_BYTES: usize = 40;

@@ -8,7 +8,7 @@ use super::endpoint::Endpoint;
 use super::histogram::Histogram;
 use super::{Operation, Transport};
 use crate::spin::Spin;
-use crate::verbs_api::{Cq, SendChain};
+use weft_client::verbs::{Cq, SendChain};
 
 /// Time after which a message of an unreliable transport counts as lost.
 const LOST_AFTER: Duration = Duration::from_millis(50);

@@ -4,7 +4,7 @@ use weft_abi_types::ibv_qp_type;
 
 use super::{Acceptor, Completions, Dest, Endpoint, Link, Memory, Options, Rally, Setup, connect_to, random_psn};
 use crate::output::print;
-use crate::verbs_api::{Op, Qp, QpRequest, SendRequest};
+use weft_client::verbs::{Op, Qp, QpRequest, SendRequest};
 
 /// Runs a whole pingpong on a queue pair of this type.
 ///

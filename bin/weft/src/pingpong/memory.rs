@@ -3,7 +3,7 @@
 use weft_abi_types::IBV_ACCESS_LOCAL_WRITE;
 
 use super::{Options, Setup};
-use crate::verbs_api::{Buffer, DM_ALIGN, DeviceMemory, Sge};
+use weft_client::verbs::{Buffer, DM_ALIGN, DeviceMemory, Sge};
 
 /// Distance between the bytes that `--chk` sets and checks.
 const PAGE: usize = 4096;

@@ -3,7 +3,8 @@
 use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND, IBV_LINK_LAYER_ETHERNET, ibv_port_attr};
 
 use super::Options;
-use crate::verbs_api::{Buffer, Channel, Connect, Context, DeviceList, Library, Path, Pd, Which};
+use weft_client::Which;
+use weft_client::verbs::{Buffer, Channel, Connect, Context, DeviceList, Library, Path, Pd};
 
 /// The device that a tool uses, and its settings.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::io;
 use super::report::Clock;
 use super::{Options, Setup};
 use crate::spin::Spin;
-use crate::verbs_api::{Cq, Qp, SendChain, SendRequest, TimestampCq};
+use weft_client::verbs::{Cq, Qp, SendChain, SendRequest, TimestampCq};
 
 /// `wr_id` of a receive request.
 const RECV: u64 = 1;

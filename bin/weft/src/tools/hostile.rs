@@ -1,12 +1,12 @@
-//! Fuzzes whole tools with a hostile fabric (`umad_api::fuzz_umad`): no tool panics or sends requests forever, and no
+//! Fuzzes whole tools with a hostile fabric (`fuzz_umad`): no tool panics or sends requests forever, and no
 //! control characters that a terminal would obey reach the output.
 //!
 //! `WEFT_ROUNDS` sets how often every command line runs, `WEFT_SEED` the first seed; a failure prints its own seed.
 
 use std::ffi::OsString;
 
+use crate::fuzz_umad;
 use crate::output::heard;
-use crate::umad_api::fuzz_umad;
 
 /// Default number of rounds.
 const ROUNDS: u64 = 1;

@@ -14,7 +14,7 @@ use crate::ib::number::number;
 use crate::ib::options::Common;
 use crate::ibnet::{Config, Fabric, Kind, Node, chassis};
 use crate::output;
-use crate::verbs_api::Which;
+use weft_client::Which;
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: "ibidsverify", about: "check LIDs and GUIDs for zeros and duplicates", run };

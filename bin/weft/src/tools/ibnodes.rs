@@ -16,7 +16,7 @@ use crate::ib::report::End;
 use crate::ibnet::Config;
 use crate::named_file;
 use crate::output;
-use crate::verbs_api::Which;
+use weft_client::Which;
 
 /// Channel adapters.
 pub const HOSTS: Tool = Tool { name: "ibhosts", about: "list the hosts of an InfiniBand fabric", run: hosts };

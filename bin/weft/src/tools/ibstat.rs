@@ -13,7 +13,7 @@ use crate::ib::options::{CommandLine, Spec, opt};
 use crate::ib::report::{End, Outcome, warn};
 use crate::ib::{sysfs, view};
 use crate::output;
-use crate::umad_api::{Ca, CaPort, Library};
+use weft_client::umad::{Ca, CaPort, Library};
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: "ibstat", about: "print the state of InfiniBand adapters and ports", run };

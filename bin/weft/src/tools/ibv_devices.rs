@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use super::Tool;
 use super::getopt::{self, flag};
 use crate::outln;
-use crate::verbs_api::{DeviceList, Library, Which};
+use weft_client::Which;
+use weft_client::verbs::{DeviceList, Library};
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: "ibv_devices", about: "list RDMA devices and their node GUIDs", run };

@@ -7,7 +7,8 @@ use super::Tool;
 use super::getopt::{self, Parsed, flag, number, value};
 use crate::devinfo::{self, DeviceReport};
 use crate::outln;
-use crate::verbs_api::{DeviceList, Library, Which};
+use weft_client::Which;
+use weft_client::verbs::{DeviceList, Library};
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: "ibv_devinfo", about: "print the attributes of RDMA devices and ports", run };

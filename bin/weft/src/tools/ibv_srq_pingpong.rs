@@ -10,7 +10,7 @@ use crate::output::print;
 use crate::pingpong::{
     self, Acceptor, Completions, Dest, Endpoint, Link, Memory, Options, Rally, Setup, Spec, connect_to, random_psn,
 };
-use crate::verbs_api::{Op, Qp, QpRequest, SendRequest, Srq, SrqRequest};
+use weft_client::verbs::{Op, Qp, QpRequest, SendRequest, Srq, SrqRequest};
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: SPEC.name, about: "ping-pong with a shared receive queue (SRQ)", run };

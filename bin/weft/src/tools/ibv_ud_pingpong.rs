@@ -11,7 +11,7 @@ use crate::pingpong::{
     self, Completions, Dest, Endpoint, Memory, Options, Rally, Setup, Spec, connect_to, meet_client, meet_server,
     random_psn,
 };
-use crate::verbs_api::{Ah, Connect, Op, Qp, QpRequest, SendRequest, UdTarget};
+use weft_client::verbs::{Ah, Connect, Op, Qp, QpRequest, SendRequest, UdTarget};
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: SPEC.name, about: "ping-pong of datagrams (UD)", run };

@@ -11,7 +11,7 @@ use weft_abi_types::{IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, IBV_QPT_XR
 use super::Tool;
 use crate::output::print;
 use crate::pingpong::{self, Acceptor, Link, Options, Setup, Spec, XrcDest, connect_to, random_psn};
-use crate::verbs_api::{Cq, Op, Qp, QpRequest, SendChain, SendRequest, Sge, Srq, SrqRequest, Xrcd};
+use weft_client::verbs::{Cq, Op, Qp, QpRequest, SendChain, SendRequest, Sge, Srq, SrqRequest, Xrcd};
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: SPEC.name, about: "ping-pong over extended reliable connections (XRC)", run };

@@ -37,11 +37,11 @@ use crate::ibnet::link::Rate;
 use crate::ibnet::{Config, Fabric, Kind, PortRef, cache, discover_from};
 use crate::output;
 use crate::tools::ibnetdiscover;
-use crate::verbs_api::Which;
 use finding::{Section, Severity};
 use levels::Levels;
 use net::Net;
 use survey::Survey;
+use weft_client::Which;
 
 /// Maximum number of requests in flight.
 const IN_FLIGHT: u32 = 32;

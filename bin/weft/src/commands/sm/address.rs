@@ -2,7 +2,7 @@
 
 use weft_sm::io::{Global, Peer};
 
-use crate::umad_api::{Address, Grh};
+use weft_client::umad::{Address, Grh};
 
 /// Converts a manager's address for libibumad.
 pub fn address_of(peer: &Peer) -> Address {

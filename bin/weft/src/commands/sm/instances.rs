@@ -13,8 +13,8 @@ use weft_sys::signals::SignalQueue;
 
 use super::files::{CACHE_VARIABLE, cache_directory};
 use super::port::port_guids;
-use crate::umad_api::Library;
-use crate::verbs_api::Which;
+use weft_client::Which;
+use weft_client::umad::Library;
 
 /// Options of `weft sm instances`.
 #[derive(Args, Debug)]

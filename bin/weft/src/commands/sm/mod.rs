@@ -36,14 +36,14 @@ use anyhow::{Context, Result, bail};
 
 use weft_sys::signals::SignalQueue;
 
-use crate::umad_api::Library;
-use crate::verbs_api::Which;
 use args::{RunArgs, SmCommand};
 use control::Conversation;
 use files::Files;
 use log::Log;
 use port::SmPort;
 use serve::Server;
+use weft_client::Which;
+use weft_client::umad::Library;
 
 /// Runs the command.
 pub fn run(args: &SmArgs) -> ExitCode {

@@ -14,7 +14,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::address::{address_of, peer_of};
 use super::busy_poll::BusyPoll;
-use crate::umad_api::{CaPort, IssmNode, Library, MethodMask, Packet, Port, Registration};
+use weft_client::umad::{CaPort, IssmNode, Library, MethodMask, Packet, Port, Registration};
 
 /// A received datagram or a timeout report.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use super::times::{Step, Times, table};
 use crate::cm_tools::perror;
 use crate::outln;
 use crate::output::print;
-use crate::rdmacm_api::{AddrInfo, BareQp, CmId, ConnParam, Event, EventChannel, IdKey};
+use weft_client::rdmacm::{AddrInfo, BareQp, CmId, ConnParam, Event, EventChannel, IdKey};
 
 /// The client.
 pub struct Client<'a> {

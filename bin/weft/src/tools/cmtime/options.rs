@@ -7,8 +7,8 @@ use weft_abi_types::{IBV_QPT_RC, RAI_PASSIVE, RDMA_PS_TCP};
 use crate::cm_tools::{Letters, SYSTEM_HELP, atoi};
 use crate::outln;
 use crate::output::print;
-use crate::rdmacm_api::{AddrInfo, CmLibrary, Hints};
-use crate::verbs_api::Which;
+use weft_client::Which;
+use weft_client::rdmacm::{AddrInfo, CmLibrary, Hints};
 
 /// The parsed command line.
 #[derive(Clone, Debug)]

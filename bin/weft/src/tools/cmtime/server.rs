@@ -9,7 +9,7 @@ use super::DEPTH;
 use super::options::Options;
 use crate::cm_tools::perror;
 use crate::outln;
-use crate::rdmacm_api::{BareQp, CmId, Event, EventChannel, IdKey};
+use weft_client::rdmacm::{BareQp, CmId, Event, EventChannel, IdKey};
 
 /// The server.
 pub struct Server<'a> {

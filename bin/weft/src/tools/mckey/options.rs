@@ -8,7 +8,7 @@ use crate::cm_tools::{Letters, Messages, SYSTEM_HELP, atoi};
 use crate::outln;
 use crate::output::print;
 use crate::tools::getopt::number;
-use crate::verbs_api::Which;
+use weft_client::Which;
 
 /// The parsed command line.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use weft_abi_types::{
 use super::options::Options;
 use crate::cm_tools::{Datagrams, perror};
 use crate::outln;
-use crate::rdmacm_api::{CmId, Event, EventChannel, IdKey, SockAddr, UdParam, lookup, readable};
+use weft_client::rdmacm::{CmId, Event, EventChannel, IdKey, SockAddr, UdParam, lookup, readable};
 
 /// Timeout for resolving an address, in milliseconds.
 const RESOLVE_MS: i32 = 2000;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::clocks;
 use super::control::{Control, Result};
 use super::wire::{Number, Request, Stat};
-use crate::verbs_api::Which;
+use weft_client::Which;
 
 /// Interval between checks for a failure of the peer.
 const CHECK_EVERY: Duration = Duration::from_millis(20);

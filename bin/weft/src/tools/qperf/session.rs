@@ -16,7 +16,7 @@ use super::wire::{Conf, Number, Request, VERSION};
 use super::{conf, rdma, sockets};
 use crate::outln;
 use crate::output::print;
-use crate::verbs_api::Which;
+use weft_client::Which;
 
 /// Default timeout of a message, in seconds.
 const TIMEOUT_S: u32 = 5;

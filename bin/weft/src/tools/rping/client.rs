@@ -14,7 +14,7 @@ use super::state::State;
 use super::{FATAL, Status, debug};
 use crate::cm_tools::perror;
 use crate::output::print;
-use crate::rdmacm_api::{CmId, EventChannel, readable};
+use weft_client::rdmacm::{CmId, EventChannel, readable};
 
 /// Timeout for resolving an address or a route, in milliseconds.
 const RESOLVE_MS: i32 = 2000;

@@ -11,8 +11,10 @@ use super::options::Options;
 use super::state::State;
 use super::{Status, debug};
 use crate::cm_tools::perror;
-use crate::rdmacm_api::{CmId, ConnParam};
-use crate::verbs_api::{Buffer, Channel, Context, Cq, Op, Pd, Qp, QpRequest, Remote, SendChain, SendRequest, Sge, Wc};
+use weft_client::rdmacm::{CmId, ConnParam};
+use weft_client::verbs::{
+    Buffer, Channel, Context, Cq, Op, Pd, Qp, QpRequest, Remote, SendChain, SendRequest, Sge, Wc,
+};
 
 /// Bytes of an announcement: address, key and size of a buffer, big-endian.
 const INFO: usize = 16;

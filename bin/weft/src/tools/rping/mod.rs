@@ -23,7 +23,7 @@ use weft_abi_types::RDMA_PS_TCP;
 
 use super::Tool;
 use crate::cm_tools::{exit_code, open_channel, perror};
-use crate::rdmacm_api::CmId;
+use weft_client::rdmacm::CmId;
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: "rping", about: "ping with RDMA READs and WRITEs through the RDMA CM (RC)", run };

@@ -8,8 +8,8 @@ use super::Status;
 use crate::cm_tools::{Letters, SYSTEM_HELP, atoi};
 use crate::outln;
 use crate::output::print;
-use crate::rdmacm_api::{SockAddr, lookup};
-use crate::verbs_api::Which;
+use weft_client::Which;
+use weft_client::rdmacm::{SockAddr, lookup};
 
 /// The parsed command line.
 #[derive(Clone, Debug)]

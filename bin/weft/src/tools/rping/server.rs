@@ -14,7 +14,7 @@ use super::state::State;
 use super::{FATAL, Status, debug};
 use crate::cm_tools::perror;
 use crate::output::print;
-use crate::rdmacm_api::{CmId, Event, EventChannel, IdKey, readable};
+use weft_client::rdmacm::{CmId, Event, EventChannel, IdKey, readable};
 
 /// Maximum number of pending connection requests.
 const BACKLOG: i32 = 3;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use super::Tool;
 use crate::cm_tools::{self, exit_code};
-use crate::rdmacm_api::SocketCalls;
+use weft_client::rdmacm::SocketCalls;
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: "rstream", about: "measure latency and bandwidth of sockets over RDMA", run };

@@ -7,8 +7,8 @@ use weft_abi_types::{AF_IB, RAI_FAMILY, RAI_NUMERICHOST, RDMA_PS_TCP};
 
 use crate::cm_tools::{Letters, SYSTEM_HELP, atoi};
 use crate::output::print;
-use crate::rdmacm_api::Hints;
-use crate::verbs_api::Which;
+use weft_client::Which;
+use weft_client::rdmacm::Hints;
 
 /// The parsed command line.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use super::transfer::{Link, Pattern};
 use crate::cm_tools::perror;
 use crate::outln;
 use crate::output::print;
-use crate::rdmacm_api::{AddrInfo, CmLibrary, Hints, LookupError, SockAddr, Socket, SocketCalls, lookup};
+use weft_client::rdmacm::{AddrInfo, CmLibrary, Hints, LookupError, SockAddr, Socket, SocketCalls, lookup};
 
 /// `SOL_RDMA` of `<rdma/rsocket.h>`.
 const SOL_RDMA: c_int = 0x10000;

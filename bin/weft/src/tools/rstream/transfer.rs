@@ -10,7 +10,7 @@ use super::report;
 use crate::cm_tools::perror;
 use crate::outln;
 use crate::output::print;
-use crate::rdmacm_api::Socket;
+use weft_client::rdmacm::Socket;
 
 /// Bytes that both sides exchange before the clock starts.
 const SYNC: usize = 16;

@@ -5,9 +5,9 @@ use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_QPT_RC};
 use super::options::Options;
 use crate::cm_tools::perror;
 use crate::outln;
-use crate::rdmacm_api::CmId;
 use crate::spin::Spin;
-use crate::verbs_api::{Buffer, Cq, Op, Pd, Qp, QpRequest, SendChain, SendRequest};
+use weft_client::rdmacm::CmId;
+use weft_client::verbs::{Buffer, Cq, Op, Pd, Qp, QpRequest, SendChain, SendRequest};
 
 /// A connection; its verbs objects exist once its device is known.
 #[derive(Default)]

@@ -6,8 +6,8 @@ use weft_abi_types::{RDMA_PS_IB, RDMA_PS_TCP};
 
 use crate::cm_tools::{Letters, SYSTEM_HELP, address_format, atoi, octet};
 use crate::output::print;
-use crate::rdmacm_api::Hints;
-use crate::verbs_api::Which;
+use weft_client::Which;
+use weft_client::rdmacm::Hints;
 
 /// The parsed command line.
 #[derive(Clone, Debug)]

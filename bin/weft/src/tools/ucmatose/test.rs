@@ -13,7 +13,7 @@ use super::node::{Direction, Node};
 use super::options::Options;
 use crate::cm_tools::perror;
 use crate::outln;
-use crate::rdmacm_api::{AddrInfo, CmId, ConnParam, Event, EventChannel, Hints, IdKey};
+use weft_client::rdmacm::{AddrInfo, CmId, ConnParam, Event, EventChannel, Hints, IdKey};
 
 /// Timeout for resolving an address or a route, in milliseconds.
 const RESOLVE_MS: i32 = 2000;

@@ -6,9 +6,9 @@ use weft_abi_types::{RDMA_PS_IPOIB, RDMA_PS_UDP};
 
 use crate::cm_tools::{Letters, Messages, SYSTEM_HELP, address_format, atoi, octet};
 use crate::output::print;
-use crate::rdmacm_api::Hints;
 use crate::tools::getopt::number;
-use crate::verbs_api::Which;
+use weft_client::Which;
+use weft_client::rdmacm::Hints;
 
 /// The parsed command line.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use weft_abi_types::{
 use super::options::{Options, PORT};
 use crate::cm_tools::{Datagrams, perror};
 use crate::outln;
-use crate::rdmacm_api::{AddrInfo, CmId, ConnParam, Event, EventChannel, Hints, IdKey};
+use weft_client::rdmacm::{AddrInfo, CmId, ConnParam, Event, EventChannel, Hints, IdKey};
 
 /// Timeout for resolving an address or a route, in milliseconds.
 const RESOLVE_MS: i32 = 2000;

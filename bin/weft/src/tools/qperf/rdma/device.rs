@@ -10,12 +10,14 @@ use weft_abi_types::{
 use super::manager::Connection;
 use super::path::Direct;
 use super::{RECEIVED, SENT};
-use crate::rdmacm_api::readable;
 use crate::spin::Spin;
 use crate::tools::qperf::control::{Failure, Result, system};
 use crate::tools::qperf::run::{NAP, Run};
 use crate::tools::qperf::wire::{Node, Number};
-use crate::verbs_api::{Buffer, Channel, Context, Cq, Op, Pd, Qp, QpRequest, Remote, SendChain, SendRequest, UdTarget};
+use weft_client::rdmacm::readable;
+use weft_client::verbs::{
+    Buffer, Channel, Context, Cq, Op, Pd, Qp, QpRequest, Remote, SendChain, SendRequest, UdTarget,
+};
 
 /// How the queue pair finds its peer.
 pub enum Link {
@@ -176,7 +178,7 @@ impl Device {
     }
 
     /// Takes all available completions. Without polling, waits briefly for the first.
-    pub fn poll(&self, polling: bool, mut on: impl FnMut(&crate::verbs_api::Wc)) -> Result<u64> {
+    pub fn poll(&self, polling: bool, mut on: impl FnMut(&weft_client::verbs::Wc)) -> Result<u64> {
         let Verbs { channel, cq, .. } = &self.verbs;
         let failed = |what: &'static str| move |e: io::Error| system(what, &e);
         if !polling {

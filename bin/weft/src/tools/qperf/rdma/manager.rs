@@ -9,10 +9,10 @@ use weft_abi_types::{
 };
 
 use super::device::{Verbs, Wanted};
-use crate::rdmacm_api::{CmId, CmLibrary, ConnParam, Event, EventChannel, SockAddr, lookup, readable};
 use crate::tools::qperf::control::{Failure, Result, system};
 use crate::tools::qperf::run::{NAP, Run};
-use crate::verbs_api::{Qp, no_attributes};
+use weft_client::rdmacm::{CmId, CmLibrary, ConnParam, Event, EventChannel, SockAddr, lookup, readable};
+use weft_client::verbs::{Qp, no_attributes};
 
 /// Connection parameters of both sides.
 const PARAM: ConnParam = ConnParam {

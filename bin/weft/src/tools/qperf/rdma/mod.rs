@@ -10,8 +10,8 @@ use super::control::{Failure, Result};
 use super::run::Run;
 use super::tests_table::{Pattern, TESTS};
 use super::wire::{Number, Stat};
-use crate::verbs_api::{Op, Wc};
 use device::Device;
+use weft_client::verbs::{Op, Wc};
 
 /// Maximum number of outstanding requests.
 const DEPTH: u32 = 1024;

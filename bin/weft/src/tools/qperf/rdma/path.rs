@@ -13,7 +13,7 @@ use crate::pingpong::random_psn;
 use crate::tools::qperf::control::{Failure, Result, system};
 use crate::tools::qperf::run::Run;
 use crate::tools::qperf::wire::{Node, Number};
-use crate::verbs_api::{Ah, Connect, Context, DeviceList, Library, Path, Qp, UdTarget};
+use weft_client::verbs::{Ah, Connect, Context, DeviceList, Library, Path, Qp, UdTarget};
 
 /// Q_Key of the tests' datagrams.
 const QKEY: u32 = 0x1111_1111;

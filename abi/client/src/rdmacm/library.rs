@@ -8,7 +8,8 @@ use weft_abi_types::rdma_cm_event_type;
 
 use super::calls::{Calls, Loaded, RsocketCalls};
 use super::socket::SocketCalls;
-use crate::verbs_api::{Library, Which};
+use crate::Which;
+use crate::verbs::Library;
 
 /// A loaded library, with its `libibverbs`. It is never unloaded, hence freely copied.
 #[derive(Clone, Copy)]
@@ -26,7 +27,7 @@ impl CmLibrary {
     pub fn load(which: Which) -> Result<CmLibrary> {
         // Loaded first, so that the loader finds it by name for librdmacm.
         let verbs = Library::load(which)?;
-        let path = Library::path(which, "librdmacm.so.1")?;
+        let path = which.path("librdmacm.so.1")?;
         let hint = match which {
             Which::Ours => "without it no connection can be made; rebuild with `cargo build`",
             Which::System => "install the package librdmacm1, or leave --system out",

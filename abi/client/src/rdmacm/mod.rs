@@ -1,5 +1,5 @@
 //! The RDMA connection manager for the tools: safe objects over a `librdmacm` that is loaded at run time, Weft's or the
-//! system's. Works like [`crate::verbs_api`], and with its queue pairs and completion queues.
+//! system's. Works like [`crate::verbs`], and with its queue pairs and completion queues.
 //!
 //! An id keeps its event channel alive, and objects on the id's device keep the id alive. Each event is copied and
 //! acknowledged as soon as it is taken, so that an id can be dropped at any time.

@@ -310,7 +310,8 @@ impl Drop for Qp {
     }
 }
 
-pub(crate) fn no_attributes() -> ibv_qp_attr {
+/// Returns attributes that are all zero, to be filled and named by a mask.
+pub fn no_attributes() -> ibv_qp_attr {
     // SAFETY: every field is a number (or bytes), for which zero is valid.
     unsafe { MaybeUninit::zeroed().assume_init() }
 }

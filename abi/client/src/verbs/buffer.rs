@@ -113,6 +113,11 @@ impl Buffer {
         self.len
     }
 
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// L_Key, for local work requests.
     pub fn lkey(&self) -> u32 {
         // SAFETY: as for `rkey`.

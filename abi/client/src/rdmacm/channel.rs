@@ -7,7 +7,7 @@ use std::rc::Rc;
 use weft_abi_types::rdma_event_channel;
 
 use super::{CmLibrary, Event};
-use crate::verbs_api::{check, check_ptr};
+use crate::verbs::{check, check_ptr};
 
 /// An event channel, shared by its clones.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use weft_abi_types::{
 
 use super::event::key;
 use super::{CmLibrary, EventChannel, IdKey, SockAddr};
-use crate::verbs_api::{Context, Pd, Qp, QpRequest, check, no_attributes};
+use crate::verbs::{Context, Pd, Qp, QpRequest, check, no_attributes};
 
 /// An id, shared by its clones; destroyed with the last.
 #[derive(Clone, Debug)]

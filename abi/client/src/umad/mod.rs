@@ -4,13 +4,13 @@
 //! C structures from the library are copied and released at once; a [`Packet`] is the buffer that its calls fill.
 
 mod ca;
-#[cfg(test)]
-pub mod fuzz_umad;
 mod library;
 mod packet;
 mod port;
 
 pub use ca::{Ca, CaPort};
+#[cfg(feature = "replace")]
+pub use library::{Calls, replace};
 pub use library::{IssmNode, Library};
 pub use packet::{Address, Grh, Packet};
 pub use port::{MethodMask, Port, Registration};

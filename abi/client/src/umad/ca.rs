@@ -201,5 +201,7 @@ fn copy_port(raw: &umad_port) -> CaPort {
 fn text(array: &[c_char]) -> String {
     let bytes: Vec<u8> = array.iter().map(|&c| c as u8).collect();
     let text = CStr::from_bytes_until_nul(&bytes).map_or(bytes.as_slice(), CStr::to_bytes);
-    crate::ib::format::text_until_zero(text)
+    // Control characters would reach the terminal.
+    let tame = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { ' ' } else { c };
+    String::from_utf8_lossy(text).chars().map(tame).collect()
 }

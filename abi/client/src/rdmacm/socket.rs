@@ -7,7 +7,7 @@ use libc::{c_int, c_void, pollfd, sockaddr, socklen_t, ssize_t};
 
 use super::SockAddr;
 use super::calls::RsocketCalls;
-use crate::verbs_api::check;
+use crate::verbs::check;
 
 /// The calls of one kind of socket.
 #[derive(Clone, Copy)]
@@ -189,7 +189,7 @@ impl Drop for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rdmacm_api::lookup;
+    use crate::rdmacm::lookup;
 
     #[test]
     fn the_systems_sockets_talk() {

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use libc::{c_char, c_int, c_long, c_void};
 
-use crate::verbs_api::{Library as Verbs, Which};
+use crate::Which;
 use weft_abi_types::{umad_ca, umad_device_node, umad_port};
 
 macro_rules! calls {
     ($($name:ident: fn($($arg:ty),*) -> $ret:ty;)*) => {
         /// The calls that the tools use.
-        pub(super) struct Calls {
-            $(pub $name: unsafe extern "C" fn($($arg),*) -> $ret,)*
+        pub struct Calls {
+            $(#[allow(missing_docs)] pub $name: unsafe extern "C" fn($($arg),*) -> $ret,)*
         }
 
         impl Calls {
@@ -93,6 +93,17 @@ pub struct Library {
     pub(super) calls: &'static Calls,
 }
 
+#[cfg(feature = "replace")]
+thread_local! {
+    static REPLACED: std::cell::Cell<Option<&'static Calls>> = const { std::cell::Cell::new(None) };
+}
+
+/// Makes this thread use other calls than a library's, or a library's again.
+#[cfg(feature = "replace")]
+pub fn replace(calls: Option<&'static Calls>) {
+    REPLACED.set(calls);
+}
+
 /// An open issm node, which sets IsSM on its port; closed when dropped. It is not an `OwnedFd`, because a library that
 /// stands in for a kernel's ports returns a number that the kernel does not know.
 #[derive(Debug)]
@@ -112,14 +123,14 @@ impl Library {
     /// # Errors
     /// The library is missing, or is no libibumad.
     pub fn load(which: Which) -> Result<Library> {
-        #[cfg(test)]
-        if let Some(fuzz_umad) = super::fuzz_umad::library() {
-            return Ok(fuzz_umad);
+        #[cfg(feature = "replace")]
+        if let Some(calls) = REPLACED.get() {
+            return Ok(Library { calls });
         }
         // Such a library has already loaded a libibumad, whose datagram layout it uses; two in one process would
         // disagree.
         let which = if is_simulated() { Which::System } else { which };
-        let path = Verbs::path(which, "libibumad.so.3")?;
+        let path = which.path("libibumad.so.3")?;
         let calls = Calls::load(&path).context(match which {
             Which::Ours => "without it no management datagram can be sent; rebuild with `cargo build`",
             Which::System => "install the package libibumad3, or leave --system out",

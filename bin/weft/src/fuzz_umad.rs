@@ -10,8 +10,7 @@ use std::ffi::{CStr, CString};
 use libc::{c_char, c_int, c_long, c_void};
 use weft_abi_types::{umad_ca, umad_device_node, umad_port};
 
-use super::Library;
-use super::library::Calls;
+use weft_client::umad::{Calls, replace};
 
 mod answers;
 mod random;
@@ -48,16 +47,13 @@ pub fn tell(seed: u64) {
     let fabric = random.next();
     let fuzz_umad = FuzzUmad { random, fabric, waiting: VecDeque::new(), questions: 0, unasked: 0, agents: 0 };
     LIAR.with_borrow_mut(|slot| *slot = Some(fuzz_umad));
+    replace(Some(&CALLS));
 }
 
 /// Ends it. Returns whether the tool would have looped forever.
 pub fn silence() -> bool {
+    replace(None);
     LIAR.with_borrow_mut(Option::take).is_some_and(|fuzz_umad| fuzz_umad.questions > QUESTIONS_MAX)
-}
-
-/// The library, while the false fabric is in use.
-pub fn library() -> Option<Library> {
-    LIAR.with_borrow(|fuzz_umad| fuzz_umad.is_some()).then_some(Library { calls: &CALLS })
 }
 
 static CALLS: Calls = Calls {

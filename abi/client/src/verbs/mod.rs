@@ -20,9 +20,8 @@ pub use context::{Context, GidRow};
 pub use cq::{Channel, Cq, TimestampCq, Wc};
 pub use device::{Device, DeviceList};
 pub use dm::{DM_ALIGN, DeviceMemory};
-pub use library::{Library, Which};
-pub(crate) use qp::no_attributes;
-pub use qp::{Connect, Qp, QpRequest};
+pub use library::Library;
+pub use qp::{Connect, Qp, QpRequest, no_attributes};
 pub use srq::{Srq, SrqRequest, Xrcd};
 pub use wr::{Op, Remote, SendChain, SendRequest, UdTarget};
 
