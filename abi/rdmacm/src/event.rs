@@ -5,6 +5,7 @@ use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
+use std::time::Duration;
 use weft_abi_types::{
     RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_ADDRINFO_RESOLVED, RDMA_CM_EVENT_CONNECT_ERROR,
     RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DEVICE_REMOVAL, RDMA_CM_EVENT_ESTABLISHED,
@@ -30,6 +31,11 @@ pub(crate) struct Event {
     owner: *const Id,
     group: Option<Arc<Group>>,
 }
+
+/// Delay before a thread that comes to a destroyed channel gets its error. Had it come a moment earlier it would wait
+/// for good. A program that is about to exit ends meanwhile, and with its own status: rping of rdma-core 44 exits with
+/// 255 if it sees the error first.
+const DESTROYED_WAIT: Duration = Duration::from_secs(1);
 
 /// Names by value of `enum rdma_cm_event_type`.
 const NAMES: [&CStr; 18] = [
@@ -128,7 +134,8 @@ pub(crate) unsafe fn verdict(event: *const rdma_cm_event) -> Result<(), c_int> {
     }
 }
 
-/// Returns the next event of a channel. Waits unless the descriptor is in non-blocking mode: EAGAIN then.
+/// Returns the next event of a channel. Waits unless the descriptor is in non-blocking mode: EAGAIN then. EBADF of a
+/// channel that is destroyed.
 pub unsafe extern "C" fn rdma_get_cm_event(channel: *mut rdma_event_channel, event: *mut *mut rdma_cm_event) -> c_int {
     if channel.is_null() || event.is_null() {
         return fail(libc::EINVAL);
@@ -137,7 +144,10 @@ pub unsafe extern "C" fn rdma_get_cm_event(channel: *mut rdma_event_channel, eve
     // on, as in rdma-core.
     let events = match Channel::find(channel) {
         Ok(channel) => channel.events,
-        Err(errno) => return fail(errno),
+        Err(errno) => {
+            std::thread::sleep(DESTROYED_WAIT);
+            return fail(errno);
+        }
     };
     loop {
         let told = match events.next() {
