@@ -2,11 +2,13 @@
 
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-/// mdBook's release series that `book.toml` is written for.
-const MDBOOK: &str = "0.4";
+use crate::tools::Tool;
+
+/// mdBook, in the release series that `book.toml` is written for.
+const MDBOOK: Tool = Tool { name: "mdbook", version: "^0.4" };
 
 /// Builds the book into `target/book`. Installs mdBook below `target` if it is not on the PATH.
 pub fn build() -> Result<()> {
@@ -15,26 +17,12 @@ pub fn build() -> Result<()> {
         bail!("{} links lead nowhere:\n  {}", broken.len(), broken.join("\n  "));
     }
     let status =
-        Command::new(mdbook()?).arg("build").arg(crate::cargo::root()).status().context("cannot run mdbook")?;
+        Command::new(MDBOOK.install()?).arg("build").arg(crate::cargo::root()).status().context("cannot run mdbook")?;
     if !status.success() {
         bail!("mdbook build failed");
     }
     eprintln!("target/book/index.html");
     Ok(())
-}
-
-fn mdbook() -> Result<PathBuf> {
-    let on_path = Command::new("mdbook").arg("--version").output().is_ok_and(|out| out.status.success());
-    if on_path {
-        return Ok("mdbook".into());
-    }
-    let tools = crate::cargo::root().join("target/tools");
-    let installed = tools.join("bin/mdbook");
-    if !installed.exists() {
-        let root = tools.to_str().context("the repository's path is not UTF-8")?;
-        crate::cargo::run(&["install", "mdbook", "--locked", "--version", MDBOOK, "--root", root], &[])?;
-    }
-    Ok(installed)
 }
 
 /// Relative links of all pages that lead to no file or heading, and pages that the book's summary leaves out.

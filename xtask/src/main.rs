@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask test`, `ci`, `lint`, `bench`, `abi`, `vm`, `tidy`.
+//! The project's own chores: `cargo xtask test`, `ci`, `lint`, `bench`, `abi`, `vm`, `counts`, `docs`, `deny`, `tidy`.
 //!
 //! Each chore is one file; shared helpers (running cargo, finding the repository) are in `cargo.rs`.
 
@@ -13,6 +13,7 @@ mod purity;
 mod rings;
 mod sources;
 mod summary;
+mod tools;
 mod vm;
 mod words;
 
@@ -46,6 +47,8 @@ enum Chore {
     Counts,
     /// Build the book (docs/) into target/book.
     Docs,
+    /// Check licences and origins of all dependencies (deny.toml).
+    Deny,
     /// Format the sources.
     Tidy,
     /// Run one of `bench`'s own peers, which are bare loops.
@@ -77,6 +80,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Vm(options) => vm::run(&options),
         Chore::Counts => counts::run(),
         Chore::Docs => docs::build(),
+        Chore::Deny => lint::deny(&lint::CARGO_DENY.install()?),
         Chore::Tidy => cargo::run(&["fmt", "--all"], &[]),
         Chore::BenchPeer(own) => bench::peers::run(&own),
     }
