@@ -113,7 +113,7 @@ fn what_does_not_come_whole_does_not_come_up() {
         bench.ask(FabricRequest::Describe(bytes.to_vec())).expect("taken");
         bench.ask(FabricRequest::Up { length: length as u32, seed: 0, packets: false }).unwrap_err()
     };
-    assert!(up(&mut bench, &bytes, bytes.len() + 1).contains("whole"));
+    assert!(up(&mut bench, &bytes, bytes.len() + 1).contains("incomplete"));
     assert!(up(&mut bench, &bytes[..9], 9).contains("malformed"));
     assert!(bench.ask(FabricRequest::Up { length: 0, seed: 0, packets: false }).unwrap_err().contains("malformed"));
     let mut topology = Plan::new(Shape::Pair).generate().expect("a pair");

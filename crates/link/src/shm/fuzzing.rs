@@ -13,7 +13,7 @@ use weft_transport::same_host::{
 use weft_verbs::{Access, PdId, Sge};
 use weft_wire::fuzzing::Script;
 
-use super::layout::{BOARD_BYTES, PAIR_BYTES, Side, TIERS_MAX, TIERS_USED, key_at, qp_at};
+use super::layout::{BOARD_BYTES, COPYING, PAIR_BYTES, Side, TIERS_MAX, TIERS_USED, key_at, qp_at};
 use super::{Host, HostConfig, PeerConfig};
 
 const QPN: [u32; 2] = [1 << 14 | 5, 2 << 14 | 9];
@@ -124,6 +124,9 @@ impl Victim {
                 self.host.ring_doorbells();
             }
             9 => {
+                // The host waits as long as a live peer announces a copy, as it must: only processes of the same user
+                // can announce one.
+                self.board.word(COPYING).store(0, Ordering::Relaxed);
                 self.host.revoke_key(KEY);
                 self.host.handle_watch();
             }
