@@ -95,7 +95,7 @@ impl Receiver {
             readable = self.readable(looks);
             let any = readable.contains(&true);
             if any || thorough && !self.flow_socket.is_attached() {
-                count += self.empty_inlet(stats, each);
+                count += self.empty_flow_socket(stats, each);
             }
             if any && !self.flow_socket.is_attached() {
                 self.flow_socket.end_detached();
@@ -169,7 +169,7 @@ impl Receiver {
     #[cold]
     fn attach(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
         // The flow socket may still hold messages of an earlier flow.
-        let mut count = self.empty_inlet(stats, each);
+        let mut count = self.empty_flow_socket(stats, each);
         self.flow_socket.end_detached();
         if !self.flow_socket.attach() {
             return count;
@@ -193,7 +193,7 @@ impl Receiver {
 
     /// Reads everything in the flow socket.
     #[cold]
-    fn empty_inlet(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
+    fn empty_flow_socket(&mut self, stats: &mut LinkStats, each: &mut impl Each) -> usize {
         let Some((socket, flow)) = self.flow_socket.holds() else { return 0 };
         empty(socket, |socket| socket.read(&mut self.inbox, Some(&flow), stats, each, |_| {}))
     }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_or_overtaken_while_a_flow_gets_and_loses_its_inlet() {
+    fn nothing_is_lost_or_overtaken_while_a_flow_gets_and_loses_its_socket() {
         let (mut receiver, at, [a, b]) = host();
         let mut stats = LinkStats::default();
         for byte in (0..90).chain(0..90) {
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inlet_that_takes_what_is_for_others_is_given_up() {
+    fn a_flow_socket_that_takes_what_is_for_others_is_given_up() {
         let (mut receiver, at, [a, _]) = host();
         let mut stats = LinkStats::default();
         let mut exchange = |byte| {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_whose_inlet_cannot_rest_comes_by_the_shared_socket_and_earns_another() {
+    fn a_flow_whose_socket_cannot_detach_comes_by_the_shared_socket_and_earns_another() {
         let (mut receiver, at, [a, _]) = host();
         let mut stats = LinkStats::default();
         for _ in 0..3 {
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_went_quiet_has_no_inlet() {
+    fn a_flow_that_went_quiet_has_no_socket() {
         let (mut receiver, at, [a, _]) = host();
         let mut stats = LinkStats::default();
         for byte in 0..90 {

@@ -1,4 +1,4 @@
-//! The results as a Markdown table, as in the README: one line for each peer of a case.
+//! The results as a Markdown table, as in BENCHMARKING.md: one line for each peer of a case.
 
 use super::room::Place;
 use super::row::{Outcome, Row};

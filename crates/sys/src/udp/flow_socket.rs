@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inlet_takes_its_flow_and_leaves_the_rest() {
+    fn a_flow_socket_takes_its_flow_and_leaves_the_rest() {
         for here in [IpAddr::from([127, 0, 0, 1]), IpAddr::from(Ipv6Addr::LOCALHOST)] {
             let (shared, port) = port();
             let senders = [0, 1].map(|_| UdpSocket::bind((here, 0)).unwrap());
