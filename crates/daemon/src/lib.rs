@@ -3,10 +3,10 @@
 //! on which its packets arrive, and sends changes to all subscribers. Libraries start it when they need it; it exits
 //! when unused.
 //!
-//! Path of a message: `server` (sockets) → `broker` (decisions, no I/O) → `host` (operations) → `pool` (sockets of the
-//! port). Path of an address: `routes` → `rtnl` → `netdev` → `devices` → `gid_table`. Path of a connection: `broker` →
-//! `cm_service` (the state machines of weft-cm) → `server/cm` → `gsi` (datagrams of queue pair 1), `resolve` (routes
-//! and neighbours), the sockets of event channels.
+//! Path of a message: `server` (sockets) → `broker` (decisions, no I/O: `hello`, `dispatch`, then a feature's file) →
+//! `host` (operations) → `pool` (sockets of the port). Path of an address: `routes` → `rtnl` → `netdev` → `devices` →
+//! `gid_table`. Path of a connection: `broker` → `cm_service` (the state machines of weft-cm) → `server/cm` → `gsi`
+//! (datagrams of queue pair 1), `resolve` (routes and neighbours), the sockets of event channels.
 
 #![forbid(unsafe_code)]
 

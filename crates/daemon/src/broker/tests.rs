@@ -6,8 +6,8 @@ use std::fs::File;
 use proptest::prelude::*;
 use weft_cm::rdma_cm::{Command, PortSpace, Reply};
 use weft_ipc::{
-    ClientFrame, DaemonFrame, Hello, HelloReply, HelloStatus, PROTOCOL_VERSION, Purpose, Refusal, Request, Response,
-    SlotGrant, decode,
+    ClientFrame, DaemonFrame, Event, Hello, HelloReply, HelloStatus, McastGroup, PROTOCOL_VERSION, Purpose, Request,
+    Response, SlotGrant, decode, encode,
 };
 
 use super::*;
@@ -17,8 +17,8 @@ use crate::rtnl::{AddressMessage, LinkMessage, RouteMessage};
 use crate::slots::SavedSlot;
 
 mod cables;
+mod dispatch;
 mod ledgers;
-
 mod paths;
 mod peers;
 
@@ -325,7 +325,7 @@ fn queue_pair_1_is_opened_by_who_listens_and_stays() {
 fn predecessor(world: &mut World) {
     let slots = [(1, 7, true), (2, 0, true), (3, OWN, true), (4, 7, false)];
     let slots = slots.map(|(slot, uid, owned)| SavedSlot { slot, uid, owned }).to_vec();
-    let (next_device, devices) = world.broker.devices.save();
+    let (next_device, devices) = world.broker.shared.devices.save();
     world.host.anchored =
         Some(Adopted { slots: 64, saved: Saved { next_device, devices, slots, left: Left::default() } });
 }
@@ -345,7 +345,7 @@ fn survivors_bring_the_pool_and_the_others_wait_for_it() {
     let (_, attach) = world.ask_with(own, back(3), &[some_fd(), some_fd()]).unwrap();
     assert_eq!(attach, Attach { anchor: true, ..Attach::default() });
     assert_eq!(world.say(user, &frame, &[some_fd()]), Handled::Done);
-    assert_eq!(world.broker.slots.waiting(), [2]);
+    assert_eq!(world.broker.shared.slots.waiting(), [2]);
     assert!(world.slot(stranger).unwrap().slot > 4);
     // No process takes another's slot.
     let thief = world.session(7);
@@ -355,7 +355,7 @@ fn survivors_bring_the_pool_and_the_others_wait_for_it() {
     assert_eq!(world.ask_with(thief, back(9999), &[some_fd()]).unwrap_err().errno, refusal::ENODEV);
     assert_eq!(world.ask_with(thief, back(4), &[]).unwrap_err().errno, refusal::ENODEV);
     world.pass(limits::RECOVERY_GRACE);
-    assert!(world.broker.slots.waiting().is_empty());
+    assert!(world.broker.shared.slots.waiting().is_empty());
     assert!(!world.host.open.contains(&2) && world.host.open.contains(&3));
 }
 

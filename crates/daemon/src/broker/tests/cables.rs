@@ -25,7 +25,7 @@ fn cabled() -> (Pair, [ProcessEnd; 2]) {
         let (end, fds) = SwitchEnd::create().expect("a cable");
         let (client, slot) = pair.programs[place];
         let broker = &mut pair.world.broker;
-        let ports = umad::ports_of(pair_fabric(broker), broker.fabric.generation(), &[place as u32]);
+        let ports = umad::ports_of(pair_fabric(broker), broker.shared.fabric.generation(), &[place as u32]);
         assert_eq!(ports[0], (pair.device[place], PortRef::new(place as u32, 1)));
         broker.cables().connect(client, slot, ports, end);
         ProcessEnd::new(fds).expect("the program's end")
@@ -34,7 +34,7 @@ fn cabled() -> (Pair, [ProcessEnd; 2]) {
 }
 
 fn pair_fabric(broker: &Broker) -> &weft_fabric::Fabric {
-    broker.fabric.running().expect("a fabric").fabric()
+    broker.shared.fabric.running().expect("a fabric").fabric()
 }
 
 /// Makes a packet from the first host to a queue pair, with its number in the payload.

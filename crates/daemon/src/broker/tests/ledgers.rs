@@ -137,7 +137,7 @@ fn adapters_of_a_fabric_are_counted_for_their_host_and_for_the_machine() {
     broker.carry_datagrams(*now, host);
     world.broker.disconnect(world.now, b, &mut world.host);
     assert_eq!(sent(&stat(&mut world, machine)), [(0, 0, 0)]);
-    assert!(world.broker.left_on_hosts.is_empty());
+    assert!(world.broker.ledgers.left_on_hosts.is_empty());
 }
 
 #[test]

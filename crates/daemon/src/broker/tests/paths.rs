@@ -60,7 +60,7 @@ impl Pair {
         for request in [FabricRequest::Describe(bytes), FabricRequest::Up { length, seed: 1, packets }] {
             world.ask(admin, Request::Fabric(request)).expect("a fabric");
         }
-        let fabric = world.broker.fabric.running_mut().expect("a fabric").fabric_mut();
+        let fabric = world.broker.shared.fabric.running_mut().expect("a fabric").fabric_mut();
         for state in [PortState::NO_CHANGE, PortState::ARMED, PortState::ACTIVE] {
             (0..2).for_each(|place| set_port(fabric, place, state));
         }
@@ -72,7 +72,7 @@ impl Pair {
             assert_eq!(world.hello(client, &hello).status, HelloStatus::Welcome);
             world.ask(client, Request::Subscribe).expect("subscribed");
             programs[place] = (client, world.slot(client).expect("a slot").slot);
-            device[place] = world.broker.devices_of_host(host)[0].index;
+            device[place] = world.broker.shared.devices_of_host(host)[0].index;
         }
         let mut pair = Pair { world, programs, device };
         pair.follow();
@@ -80,7 +80,7 @@ impl Pair {
     }
 
     pub(super) fn fabric(&mut self) -> &mut Fabric {
-        self.world.broker.fabric.running_mut().expect("a fabric").fabric_mut()
+        self.world.broker.shared.fabric.running_mut().expect("a fabric").fabric_mut()
     }
 
     /// Lets the daemon process changes; returns its events for the first program.

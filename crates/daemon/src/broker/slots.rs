@@ -4,22 +4,36 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use weft_ipc::{MULTICAST_GROUPS_MAX, McastGroup, Refusal, Response, SlotGrant};
+use weft_ipc::{MULTICAST_GROUPS_MAX, McastGroup, Refusal, Request, Response, SlotGrant};
 
-use super::session::Outcome;
-use super::{Attach, Broker, Phase};
+use super::dispatch::{Call, Outcome, Routed, Rules};
+use super::shared::{Phase, Shared};
+use super::{Attach, Broker};
 use crate::host::Host;
 use crate::limits::{POOL_SLOTS_INITIAL, RECOVERY_GRACE, SLOT_REST};
 use crate::refusal::{EAGAIN, EALREADY, EINVAL, ENODEV, ENOSPC, refuse};
 use crate::slots::{Choice, ClientId, SlotRules, SlotTable};
 
-impl Broker {
-    pub(super) fn allocate_slot(
-        &mut self,
-        now: Instant,
-        id: ClientId,
-        host: &mut impl Host,
-    ) -> Result<Outcome, Refusal> {
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::AllocateSlot => Rules::PLAIN.saved().to(|broker, call| broker.shared.allocate_slot(call)),
+        Request::Reattach { slot, groups } => {
+            Rules::PLAIN.saved().during_recovery().to(move |broker, call| broker.reattach(call, slot, groups))
+        }
+        Request::JoinMulticast(group) => {
+            Rules::PLAIN.to(move |broker, call| broker.shared.multicast(call, group, true))
+        }
+        Request::LeaveMulticast(group) => {
+            Rules::PLAIN.to(move |broker, call| broker.shared.multicast(call, group, false))
+        }
+        other => return Routed::Elsewhere(other),
+    })
+}
+
+impl Shared {
+    fn allocate_slot(&mut self, call: Call<'_, impl Host>) -> Result<Outcome, Refusal> {
+        let Call { now, id, host, .. } = call;
         let uid = self.uid_without_slot(id)?;
         let most = self.config.slots_per_user_max;
         if uid != 0 && self.slots.in_use_by(uid) >= most {
@@ -36,15 +50,13 @@ impl Broker {
         // Untrusted previous owners of a slot may still hold its sockets.
         host.steer();
         self.slots.own(slot, id, uid);
-        if let Some(client) = self.clients.get_mut(&id) {
+        if let Some(client) = self.sessions.get_mut(id) {
             client.slot = Some(slot);
         }
         let anchor = self.is_trusted(uid);
         let grant = SlotGrant { slot, has_v4: true, has_v6: host.has_v6(), has_anchor: anchor };
-        Ok(Outcome::Reply(
-            Box::new(Response::Slot(grant)),
-            Attach { sockets_of: Some(slot), anchor, ..Attach::default() },
-        ))
+        let attach = Attach { sockets_of: Some(slot), anchor, ..Attach::default() };
+        Ok(Outcome::with(Response::Slot(grant), attach))
     }
 
     fn choose_slot(&mut self, now: Instant, uid: u32, host: &mut impl Host) -> Result<u32, Refusal> {
@@ -93,64 +105,9 @@ impl Broker {
         refuse(EAGAIN, format!("{text}: end some, or try again in {seconds} s"))
     }
 
-    pub(super) fn reattach(
-        &mut self,
-        now: Instant,
-        id: ClientId,
-        slot: u32,
-        groups: Vec<McastGroup>,
-        fds: &[OwnedFd],
-        host: &mut impl Host,
-    ) -> Result<Outcome, Refusal> {
-        let uid = self.uid_without_slot(id)?;
-        if self.slots.is_empty() {
-            match fds.get(1) {
-                Some(anchor) if self.is_trusted(uid) => self.adopt(now, anchor, host)?,
-                // Another survivor may still bring the anchor.
-                _ if self.is_recovering() => return Ok(Outcome::Deferred),
-                _ => return Err(lost()),
-            }
-        }
-        let proven = fds.first().is_some_and(|proof| host.proves(slot, proof));
-        if !proven || !self.slots.may_come_back(slot, uid) || groups.len() > MULTICAST_GROUPS_MAX {
-            return Err(lost());
-        }
-        let mut groups: BTreeSet<McastGroup> = groups.into_iter().filter(|group| group.group.is_multicast()).collect();
-        if !self.slots.waiting().contains(&slot) {
-            // It came too late and the slot was sealed, but no other process has had it since.
-            host.open_slot(slot)?;
-            groups.retain(|&group| host.multicast(slot, group, true).is_ok());
-        }
-        self.slots.own(slot, id, uid);
-        if let Some(client) = self.clients.get_mut(&id) {
-            client.slot = Some(slot);
-            client.groups = groups;
-        }
-        let anchor = self.is_trusted(uid);
-        let grant = SlotGrant { slot, has_v4: false, has_v6: false, has_anchor: anchor };
-        Ok(Outcome::Reply(Box::new(Response::Slot(grant)), Attach { anchor, ..Attach::default() }))
-    }
-
-    pub(super) fn adopt(&mut self, now: Instant, anchor: &OwnedFd, host: &mut impl Host) -> Result<(), Refusal> {
-        let adopted = host.adopt_pool(anchor)?;
-        self.slots = SlotTable::restore(now, adopted.slots, &adopted.saved.slots);
-        self.left = adopted.saved.left;
-        self.meetings.expect(self.slots.waiting());
-        let events = self.devices.restore(adopted.saved.next_device, adopted.saved.devices);
-        self.broadcast(&events);
-        self.phase = Phase::Grace { until: now + RECOVERY_GRACE };
-        self.refresh(now);
-        Ok(())
-    }
-
-    pub(super) fn multicast(
-        &mut self,
-        id: ClientId,
-        group: McastGroup,
-        join: bool,
-        host: &mut impl Host,
-    ) -> Result<Outcome, Refusal> {
-        let client = self.clients.get_mut(&id).ok_or_else(lost)?;
+    fn multicast(&mut self, call: Call<'_, impl Host>, group: McastGroup, join: bool) -> Result<Outcome, Refusal> {
+        let Call { id, host, .. } = call;
+        let client = self.sessions.get_mut(id).ok_or_else(lost)?;
         let Some(slot) = client.slot else {
             return Err(refuse(EINVAL, "a process without an open device cannot join multicast groups"));
         };
@@ -175,11 +132,56 @@ impl Broker {
     }
 
     fn uid_without_slot(&self, id: ClientId) -> Result<u32, Refusal> {
-        match self.clients.get(&id) {
+        match self.sessions.get(id) {
             Some(client) if client.slot.is_none() => Ok(client.credentials.uid),
             Some(_) => Err(refuse(EALREADY, "this connection has a slot already")),
             None => Err(lost()),
         }
+    }
+}
+
+impl Broker {
+    fn reattach(&mut self, call: Call<'_, impl Host>, slot: u32, groups: Vec<McastGroup>) -> Result<Outcome, Refusal> {
+        let Call { now, id, fds, host } = call;
+        let uid = self.shared.uid_without_slot(id)?;
+        if self.shared.slots.is_empty() {
+            match fds.get(1) {
+                Some(anchor) if self.shared.is_trusted(uid) => self.adopt(now, anchor, host)?,
+                // Another survivor may still bring the anchor.
+                _ if self.shared.is_recovering() => return Ok(Outcome::Deferred),
+                _ => return Err(lost()),
+            }
+        }
+        let proven = fds.first().is_some_and(|proof| host.proves(slot, proof));
+        if !proven || !self.shared.slots.may_come_back(slot, uid) || groups.len() > MULTICAST_GROUPS_MAX {
+            return Err(lost());
+        }
+        let mut groups: BTreeSet<McastGroup> = groups.into_iter().filter(|group| group.group.is_multicast()).collect();
+        if !self.shared.slots.waiting().contains(&slot) {
+            // It came too late and the slot was sealed, but no other process has had it since.
+            host.open_slot(slot)?;
+            groups.retain(|&group| host.multicast(slot, group, true).is_ok());
+        }
+        self.shared.slots.own(slot, id, uid);
+        if let Some(client) = self.shared.sessions.get_mut(id) {
+            client.slot = Some(slot);
+            client.groups = groups;
+        }
+        let anchor = self.shared.is_trusted(uid);
+        let grant = SlotGrant { slot, has_v4: false, has_v6: false, has_anchor: anchor };
+        Ok(Outcome::with(Response::Slot(grant), Attach { anchor, ..Attach::default() }))
+    }
+
+    pub(super) fn adopt(&mut self, now: Instant, anchor: &OwnedFd, host: &mut impl Host) -> Result<(), Refusal> {
+        let adopted = host.adopt_pool(anchor)?;
+        self.shared.slots = SlotTable::restore(now, adopted.slots, &adopted.saved.slots);
+        self.ledgers.restore(adopted.saved.left);
+        self.peers.expect(self.shared.slots.waiting());
+        let events = self.shared.devices.restore(adopted.saved.next_device, adopted.saved.devices);
+        self.shared.sessions.broadcast(&events);
+        self.shared.phase = Phase::Grace { until: now + RECOVERY_GRACE };
+        self.refresh(now);
+        Ok(())
     }
 }
 

@@ -5,14 +5,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_fabric::{Fabric, Path, PathQuery, PortRef};
 use weft_ipc::{
-    Event, FABRIC_GROUPS_MAX, FABRIC_PATHS_MAX, GroupMember, GroupReply, PathRequest, PathTraffic, Refusal, Response,
+    Event, FABRIC_GROUPS_MAX, FABRIC_PATHS_MAX, GroupMember, GroupReply, PathRequest, PathTraffic, Refusal, Request,
+    Response,
 };
 
-use super::path_requests::{HEADERS_BYTES, PASSED_MAX};
-use super::session::Outcome;
-use super::{Broker, Client};
+use super::dispatch::{Outcome, Routed, Rules};
+use super::paths::{HEADERS_BYTES, PASSED_MAX};
+use super::sessions::Sessions;
+use super::shared::Shared;
+use crate::fabric::FabricHost;
+use crate::hops::Listeners;
+use crate::host::Host;
 use crate::refusal::{EINVAL, ENOSPC, refuse};
 use crate::slots::ClientId;
+
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::GroupMember { member, listens } => Rules::PLAIN
+            .to(move |broker, call| broker.groups.change_member(&mut broker.shared, call.id, member, listens)),
+        Request::GroupPath(request) => {
+            Rules::PLAIN.to(move |broker, call| broker.groups.answer(&mut broker.shared, call.id, request))
+        }
+        other => return Routed::Elsewhere(other),
+    })
+}
 
 /// Bit that marks path numbers of groups, as opposed to paths to one port.
 const GROUP_WAY: u32 = 1 << 31;
@@ -86,7 +103,7 @@ impl Groups {
     }
 
     /// Returns the clients that listen at these ports.
-    pub(super) fn listeners(&self, ports: impl Iterator<Item = PortRef>, mlid: u16) -> BTreeSet<ClientId> {
+    fn listeners(&self, ports: impl Iterator<Item = PortRef>, mlid: u16) -> BTreeSet<ClientId> {
         let at = ports.filter_map(|port| self.members.get(&(port, mlid)));
         at.flatten().map(|(client, _)| *client).collect()
     }
@@ -103,39 +120,32 @@ impl Groups {
             Err(_) => (None, BTreeSet::new()),
         }
     }
-}
 
-fn slots_of(clients: &BTreeMap<ClientId, Client>, listeners: &BTreeSet<ClientId>) -> Vec<u32> {
-    let mut slots: Vec<u32> = listeners.iter().filter_map(|id| clients.get(id)?.slot).collect();
-    slots.sort_unstable();
-    slots
-}
-
-impl Broker {
-    pub(super) fn group_member(
+    fn change_member(
         &mut self,
+        shared: &mut Shared,
         id: ClientId,
         member: GroupMember,
         listens: bool,
     ) -> Result<Outcome, Refusal> {
-        let port = self.host_port(id, member.device, member.port)?;
+        let port = shared.host_port(id, member.device, member.port)?;
         if !MULTICAST_LIDS.contains(&member.mlid) {
             return Err(refuse(EINVAL, format!("{:#x} is no LID of a group: those are 0xc000 to 0xfffe", member.mlid)));
         }
         match listens {
-            true => self.groups.listen(id, port, &member)?,
-            false => self.groups.leave(id, port, &member),
+            true => self.listen(id, port, &member)?,
+            false => self.leave(id, port, &member),
         }
         Ok(Response::Done.into())
     }
 
-    pub(super) fn group_path(&mut self, id: ClientId, request: PathRequest) -> Result<Outcome, Refusal> {
-        let from = self.host_port(id, request.device, request.port)?;
-        let fabric = self.fabric.required()?.fabric();
-        let (path, listeners) = self.groups.judge(fabric, from, &request);
-        let slots = slots_of(&self.clients, &listeners);
-        let watched = self.groups.watched.entry(id).or_default();
-        let known = self.groups.numbers.get(&(id, request)).copied();
+    fn answer(&mut self, shared: &mut Shared, id: ClientId, request: PathRequest) -> Result<Outcome, Refusal> {
+        let from = shared.host_port(id, request.device, request.port)?;
+        let fabric = shared.fabric.required()?.fabric();
+        let (path, listeners) = self.judge(fabric, from, &request);
+        let slots = slots_of(&shared.sessions, &listeners);
+        let watched = self.watched.entry(id).or_default();
+        let known = self.numbers.get(&(id, request)).copied();
         if known.is_none() && watched.len() >= FABRIC_PATHS_MAX {
             return Err(refuse(ENOSPC, "the program sends to too many groups of the fabric: restart it"));
         }
@@ -145,17 +155,17 @@ impl Broker {
             Some(old) => *old = fresh,
             None => watched.push(fresh),
         }
-        self.groups.numbers.insert((id, request), number);
+        self.numbers.insert((id, request), number);
         Ok(Response::Group(GroupReply { path: number | GROUP_WAY, slots }).into())
     }
 
     /// Counts traffic to a group; returns `false` if the path does not lead to a group.
-    pub(super) fn group_traffic(&mut self, id: ClientId, told: &PathTraffic) -> bool {
+    pub fn count(&self, fabric: &mut FabricHost, id: ClientId, told: &PathTraffic) -> bool {
         if told.path & GROUP_WAY == 0 {
             return false;
         }
-        let way = self.groups.watched.get(&id).and_then(|ways| ways.get((told.path & !GROUP_WAY) as usize));
-        if let Some(running) = self.fabric.running_mut()
+        let way = self.watched.get(&id).and_then(|ways| ways.get((told.path & !GROUP_WAY) as usize));
+        if let Some(running) = fabric.running_mut()
             && let Some(path) = way.and_then(|way| way.path.as_ref())
         {
             let (packets, bytes) = (told.packets.min(PASSED_MAX), told.bytes.min(PASSED_MAX));
@@ -166,26 +176,26 @@ impl Broker {
     }
 
     /// Judges all paths to groups again if something changed, and notifies programs whose packets now arrive elsewhere.
-    pub(super) fn follow_groups(&mut self) {
-        let fabric = self.fabric.running().map(|running| running.fabric().generation());
-        let present = (fabric.is_some(), self.fabric.generation(), fabric.unwrap_or(0));
-        let before = std::mem::replace(&mut self.groups.judged, present);
-        let changed = std::mem::take(&mut self.groups.changed);
+    pub fn follow(&mut self, shared: &mut Shared) {
+        let fabric = shared.fabric.running().map(|running| running.fabric().generation());
+        let present = (fabric.is_some(), shared.fabric.generation(), fabric.unwrap_or(0));
+        let before = std::mem::replace(&mut self.judged, present);
+        let changed = std::mem::take(&mut self.changed);
         if (before.0, before.1) != (present.0, present.1) {
             // The ports belong to another fabric, which has no listeners yet.
-            self.groups = Groups { judged: present, ..Groups::default() };
+            *self = Groups { judged: present, ..Groups::default() };
             return;
         }
         if before == present && !changed {
             return;
         }
-        let Some(running) = self.fabric.running() else { return };
-        let mut watched = std::mem::take(&mut self.groups.watched);
+        let Some(running) = shared.fabric.running() else { return };
+        let mut watched = std::mem::take(&mut self.watched);
         let mut told = Vec::new();
         for (client, ways) in &mut watched {
             for (number, way) in (0u32..).zip(ways).filter(|(_, way)| !way.stale) {
-                let (path, listeners) = self.groups.judge(running.fabric(), way.from, &way.request);
-                let slots = slots_of(&self.clients, &listeners);
+                let (path, listeners) = self.judge(running.fabric(), way.from, &way.request);
+                let slots = slots_of(&shared.sessions, &listeners);
                 if way.slots == slots {
                     way.path = path;
                 } else {
@@ -194,9 +204,21 @@ impl Broker {
                 }
             }
         }
-        self.groups.watched = watched;
+        self.watched = watched;
         for (client, event) in told {
-            self.tell(client, &event, None);
+            shared.sessions.tell(client, &event, None);
         }
     }
+}
+
+impl Listeners for Groups {
+    fn at(&self, port: PortRef, mlid: u16) -> Vec<ClientId> {
+        self.listeners(std::iter::once(port), mlid).into_iter().collect()
+    }
+}
+
+fn slots_of(sessions: &Sessions, listeners: &BTreeSet<ClientId>) -> Vec<u32> {
+    let mut slots: Vec<u32> = listeners.iter().filter_map(|id| sessions.slot(*id)).collect();
+    slots.sort_unstable();
+    slots
 }
