@@ -8,6 +8,9 @@ use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// Files besides its test that a new request may touch: its definition, its feature in the daemon, the client's call.
+const REQUEST_FILES_MAX: usize = 3;
+
 /// A shipped source file and its text up to its unit tests.
 struct Source {
     path: PathBuf,
@@ -35,7 +38,10 @@ pub fn run() -> Result<()> {
     files.sort_unstable();
     let median = files.get(files.len() / 2).copied().unwrap_or_default();
     let most = files.last().copied().unwrap_or_default();
-    println!("files that name a daemon request {median:5} (median of {}), {most} at most", files.len());
+    println!("files of a daemon request        {median:5} (median of {}), {most} at most, without tests", files.len());
+    for (name, files) in requests.iter().filter(|(_, files)| **files > REQUEST_FILES_MAX) {
+        println!("    {name:28} {files:5}");
+    }
     let shared = shared_names(&sources);
     println!("type names defined in 3 files or more {} (in 5 or more:)", shared.len());
     for (name, times) in shared.into_iter().filter(|(_, times)| *times >= 5) {
@@ -71,7 +77,8 @@ fn naming(sources: &[Source], words: &[&str]) -> usize {
     sources.iter().filter(names).count()
 }
 
-/// The requests that a library can make of the daemon, and how many files name each.
+/// The requests that a library can make of the daemon, and how many files each one is in: its definition, and the
+/// files that name it.
 fn requests(sources: &[Source]) -> BTreeMap<String, usize> {
     let Some(message) = sources.iter().find(|source| source.path == Path::new("crates/ipc/src/message.rs")) else {
         return BTreeMap::new();
@@ -83,10 +90,22 @@ fn requests(sources: &[Source]) -> BTreeMap<String, usize> {
     });
     variants
         .map(|name| {
-            let files = naming(sources, &[&format!("Request::{name}")]);
-            (name, files)
+            let files = sources.iter().filter(|source| names_request(&source.text, &name)).count();
+            (name, 1 + files)
         })
         .collect()
+}
+
+/// Whether code names this request, and not one that begins so, or one of a feature (`FabricRequest`).
+fn names_request(text: &str, name: &str) -> bool {
+    let variant = format!("Request::{name}");
+    let in_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    code(text).any(|line| {
+        line.match_indices(&variant).any(|(at, found)| {
+            let (before, after) = (&line[..at], &line[at + found.len()..]);
+            !in_word(before.chars().next_back()) && !in_word(after.chars().next())
+        })
+    })
 }
 
 /// Names of types that three or more files define, with how many do.
@@ -132,6 +151,14 @@ mod tests {
     fn a_name_that_three_files_define_is_shared() {
         let sources = ["a.rs", "b.rs", "c.rs"].map(|path| source(path, "// struct Other\nstruct Place;"));
         assert_eq!(shared_names(&sources), BTreeMap::from([("Place".to_owned(), 3)]));
+    }
+
+    #[test]
+    fn a_request_is_told_from_others() {
+        assert!(names_request("client.request(Request::Path(path))", "Path"));
+        assert!(!names_request("Request::PathTraffic(traffic)", "Path"));
+        assert!(!names_request("FabricRequest::Status", "Status"));
+        assert!(!names_request("// Request::Status", "Status"));
     }
 
     #[test]

@@ -37,6 +37,11 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-ibumad", 6),
     // The other side of it.
     ("weft-client", 1),
+    // The command: the parts of its tools, and itself.
+    ("weft-tool", 5),
+    ("weft-diags", 6),
+    ("weft-sm-process", 6),
+    ("weft-verbs-tools", 6),
     ("weft", 8),
     // Tests and judges: only the chores depend on them.
     ("weft-sim", 9),

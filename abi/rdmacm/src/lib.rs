@@ -38,3 +38,9 @@ mod rsocket;
 
 mod srq;
 mod verbs;
+
+/// The build of this library, for `weft doctor`.
+#[used]
+// SAFETY: a section of notes, which the loader maps and nothing executes.
+#[unsafe(link_section = ".note.weft")]
+static BUILD: weft_ipc::BuildNote = weft_ipc::BuildNote::OWN;

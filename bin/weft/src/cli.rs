@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cable, cm, daemon, dev, diagnose, env, environment, link, monitor, node, qp, resource, run, sm, stat, status,
-    system, topology, up,
+    cable, cdi, cm, daemon, dev, diagnose, doctor, env, environment, link, manual, monitor, node, qp, resource, run,
+    sm, stat, status, system, topology, up,
 };
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
@@ -25,6 +25,8 @@ pub enum Command {
     Run(run::RunArgs),
     /// Print the variables that make programs use Weft: eval $(weft env)
     Env(env::EnvArgs),
+    /// Write a specification that gives containers Weft's devices: podman run --device weft.internal/hca=all
+    Cdi(cdi::CdiArgs),
     /// Print the environment variables that Weft reads
     Environment(environment::EnvironmentArgs),
     /// Show, add or delete RDMA ports: show, add NAME type rxe netdev IF, del NAME
@@ -59,12 +61,19 @@ pub enum Command {
     Sm(Box<sm::SmArgs>),
     /// Check a whole InfiniBand fabric and report its faults
     Diagnose(Box<diagnose::Args>),
+    /// Check whether Weft works on this machine, and for a program: weft doctor -- PROGRAM
+    Doctor(doctor::DoctorArgs),
     /// Show the daemon and the processes that use it
     Status(status::StatusArgs),
     /// Measure bandwidth, latency and message rate
     Perf(crate::perf::PerfArgs),
     /// Run the daemon (programs start it on demand)
     Daemon(daemon::DaemonArgs),
+    /// Print a shell's completions of weft's commands
+    Completions(manual::CompletionsArgs),
+    /// Write the manual pages into a directory
+    #[command(hide = true)]
+    ManualPages(manual::ManualPagesArgs),
     /// Print the version
     Version,
 }

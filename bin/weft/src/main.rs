@@ -1,21 +1,9 @@
 //! `weft`: RDMA without the hardware. One binary with many names: `weft COMMAND`, `weft TOOL`, or a link named after a
-//! tool of [`tools::TOOLS`].
+//! tool of [`tools::all`].
 
 mod cli;
-mod cm_tools;
 mod commands;
-mod devinfo;
-mod errno;
-#[cfg(test)]
-mod fuzz_umad;
-mod ib;
-mod ibnet;
-mod named_file;
-mod output;
-mod perf;
-mod pingpong;
 mod rdma_dir;
-mod spin;
 mod tools;
 
 use std::ffi::{OsStr, OsString};
@@ -23,11 +11,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
+// The modules name these `crate::output`, `crate::errln!` and so on.
+use weft_tool::{errln, errno, getopt, outln, output};
+use weft_verbs_tools::perf;
 
 use crate::cli::{Cli, Command};
+use crate::commands::run::RunArgs;
 
 fn main() -> ExitCode {
     weft_client::locate_by(rdma_dir::locate);
+    weft_diags::ib::view::enter_by(|command| commands::run::run(&RunArgs { command, ..RunArgs::default() }));
     output::end(run())
 }
 
@@ -38,8 +31,7 @@ fn run() -> ExitCode {
     }
     let args = as_rdma(&args).unwrap_or(args);
     let args = about_environment(&args).unwrap_or(args);
-    let command = Cli::command().after_help(tools_help());
-    let matches = command.get_matches_from(args);
+    let matches = full_command().get_matches_from(args);
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(e) => e.exit(),
@@ -48,6 +40,7 @@ fn run() -> ExitCode {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Run(args) => commands::run::run(&args),
         Command::Env(args) => commands::env::run(&args),
+        Command::Cdi(args) => commands::cdi::run(&args),
         Command::Environment(args) => commands::environment::run(&args),
         Command::Link(args) => commands::link::run(args),
         Command::Dev(args) => commands::dev::run(args),
@@ -64,9 +57,12 @@ fn run() -> ExitCode {
         Command::Node(args) => commands::node::run(args),
         Command::Sm(args) => commands::sm::run(&args),
         Command::Diagnose(args) => commands::diagnose::run(&args),
+        Command::Doctor(args) => commands::doctor::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Perf(args) => perf::run(&args),
         Command::Daemon(args) => commands::daemon::run(&args),
+        Command::Completions(args) => commands::manual::completions(full_command(), &args),
+        Command::ManualPages(args) => commands::manual::pages(full_command(), &args),
         Command::Version => version(),
     }
 }
@@ -117,6 +113,11 @@ fn about_environment(args: &[OsString]) -> Option<Vec<OsString>> {
     (help == "help" && environment == "environment").then(|| vec![own_name.clone(), environment.clone()])
 }
 
+/// The command line with the list of tools below its help.
+fn full_command() -> clap::Command {
+    Cli::command().after_help(tools_help())
+}
+
 fn version() -> ExitCode {
     outln!("weft {}", env!("CARGO_PKG_VERSION"));
     ExitCode::SUCCESS
@@ -124,7 +125,7 @@ fn version() -> ExitCode {
 
 fn tools_help() -> String {
     let mut text = "Tools (weft TOOL ..., or a link named TOOL):".to_owned();
-    for tool in tools::TOOLS {
+    for tool in tools::all() {
         text += &format!("\n  {:<18} {}", tool.name, tool.about);
     }
     text

@@ -1,14 +1,15 @@
-//! Finds Weft's shared libraries: next to the command, in an installation's `lib/weft`, in the sources that `cargo
-//! install` built the command from, or in `WEFT_LIB_DIR`.
+//! Finds Weft's shared libraries: next to the command, in an installation, in the sources that `cargo install` built the
+//! command from, or in `WEFT_LIB_DIR`.
 
 mod build;
+mod installed;
 mod origin;
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
 
 use anyhow::{Result, bail};
+pub use weft_tool::announce::announce_daemon;
 
 /// The libraries, by the names that programs request from the loader.
 pub const SONAMES: [&str; 3] = ["libibverbs.so.1", "librdmacm.so.1", "libibumad.so.3"];
@@ -26,6 +27,9 @@ pub fn find() -> Result<PathBuf> {
                 dir.display()
             );
         }
+        if let Some(fault) = installed::fault(&dir) {
+            bail!("WEFT_LIB_DIR={}: {fault}; unset it or point it to this command's libraries", dir.display());
+        }
         return Ok(std::path::absolute(dir)?);
     }
     let exe = env::current_exe()?.canonicalize()?;
@@ -35,10 +39,16 @@ pub fn find() -> Result<PathBuf> {
     candidates.extend(env::var_os("WEFT_BIN").into_iter().flat_map(|bin| self::candidates(Path::new(&bin))));
     candidates.extend(origin.as_ref().map(|origin| origin.target().join("release/rdma")));
     deduplicate(&mut candidates);
-    let held = || candidates.iter().find(|dir| holds_all(dir)).cloned();
+    let held = || candidates.iter().find(|dir| holds_all(dir) && installed::fault(dir).is_none()).cloned();
     build::build_if_needed(&exe, origin.as_ref(), &held);
-    // An installation may lack a library; programs that need it report that.
-    let found = held().or_else(|| candidates.iter().find(|dir| dir.join(SONAMES[0]).exists()).cloned());
+    if let Some(dir) = held() {
+        return Ok(dir);
+    }
+    if let Some((dir, fault)) = candidates.iter().find_map(|dir| Some((dir, installed::fault(dir)?))) {
+        bail!("Weft's libraries in {} cannot be used: {fault}; {REINSTALL}", dir.display());
+    }
+    // A build may lack a library; programs that need it report that.
+    let found = candidates.iter().find(|dir| dir.join(SONAMES[0]).exists()).cloned();
     found.map_or_else(|| bail!("{}", missing(&candidates, origin.as_ref())), Ok)
 }
 
@@ -52,6 +62,9 @@ pub fn locate() -> Result<PathBuf> {
     Ok(dir)
 }
 
+/// The remedy for an incomplete installation.
+const REINSTALL: &str = "reinstall Weft the way it was installed (Debian package, wheel, or install.sh)";
+
 /// The error message for a failed search.
 fn missing(candidates: &[PathBuf], origin: Option<&origin::Origin>) -> String {
     let places = candidates.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(" or ");
@@ -61,13 +74,13 @@ fn missing(candidates: &[PathBuf], origin: Option<&origin::Origin>) -> String {
              which must stay where it is, or set WEFT_LIB_DIR",
             origin.workspace.display()
         ),
-        None => "run `cargo build --release` in Weft's sources, or set WEFT_LIB_DIR".to_owned(),
+        None => format!("{REINSTALL}, run `cargo build --release` in Weft's sources, or set WEFT_LIB_DIR"),
     };
     format!("Weft's libraries are not built or not installed: no libibverbs.so.1 in {places}; {hint}")
 }
 
-/// Candidates beside the command (`target/release/rdma`; one level up for test programs in `deps`), and its
-/// `../lib/weft`.
+/// Candidates beside the command (`target/release/rdma`; one level up for test programs in `deps`), and those of an
+/// installation.
 fn candidates(exe: &Path) -> Vec<PathBuf> {
     let Some(dir) = exe.parent() else {
         return Vec::new();
@@ -75,7 +88,7 @@ fn candidates(exe: &Path) -> Vec<PathBuf> {
     let mut found = vec![dir.join("rdma")];
     if let Some(above) = dir.parent() {
         found.push(above.join("rdma"));
-        found.push(above.join("lib/weft"));
+        found.extend(installed::directories(above));
     }
     found
 }
@@ -88,19 +101,6 @@ fn deduplicate(paths: &mut Vec<PathBuf>) {
 
 fn holds_all(dir: &Path) -> bool {
     SONAMES.iter().all(|soname| dir.join(soname).exists())
-}
-
-/// Tells this process's libraries, and its children, the path of the command that starts the daemon.
-pub fn announce_daemon() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        if env::var_os("WEFT_BIN").is_none()
-            && let Ok(exe) = env::current_exe()
-        {
-            // SAFETY: called before this process starts any thread that might read the environment.
-            unsafe { env::set_var("WEFT_BIN", exe) };
-        }
-    });
 }
 
 #[cfg(test)]
@@ -127,6 +127,6 @@ mod tests {
         let origin = origin::Origin { workspace: "/src/weft".into() };
         let text = missing(&["/home/u/.cargo/bin/rdma".into()], Some(&origin));
         assert!(text.contains("run `cargo build --release` in /src/weft"), "{text}");
-        assert!(missing(&[], None).contains("in Weft's sources"));
+        assert!(missing(&[], None).contains("reinstall Weft"));
     }
 }

@@ -22,10 +22,10 @@ fn candidates(library_dir: Option<&Path>, distrust_environment: bool) -> Vec<Pat
         list.extend(std::env::var_os("WEFT_BIN").filter(|value| !value.is_empty()).map(PathBuf::from));
     }
     if let Some(dir) = library_dir.and_then(|dir| dir.canonicalize().ok()) {
-        // Beside the library (cargo's target directory), or PREFIX/bin for PREFIX/lib and PREFIX/lib/weft and
-        // PREFIX/lib/ARCH.
+        // Beside the library (cargo's target directory), or PREFIX/bin for PREFIX/lib, PREFIX/lib/weft,
+        // PREFIX/lib/TRIPLET/weft and a wheel's PREFIX/lib/pythonX.Y/site-packages/weft_rdma.
         list.push(dir.join("weft"));
-        for up in dir.ancestors().skip(1).take(3) {
+        for up in dir.ancestors().skip(1).take(4) {
             list.push(up.join("bin/weft"));
             list.push(up.join("weft"));
         }
@@ -63,5 +63,14 @@ mod tests {
         let list = candidates(Some(&dir), true);
         assert_eq!(list.first(), Some(&dir.join("weft")));
         assert!(list.contains(&dir.parent().unwrap().join("bin/weft")));
+    }
+
+    #[test]
+    fn the_command_of_a_wheel_is_found_from_its_libraries() {
+        let prefix = std::env::temp_dir().canonicalize().unwrap().join(format!("weft-wheel-{}", std::process::id()));
+        let package = prefix.join("lib/python3.11/site-packages/weft_rdma");
+        std::fs::create_dir_all(&package).unwrap();
+        assert!(candidates(Some(&package), true).contains(&prefix.join("bin/weft")));
+        std::fs::remove_dir_all(&prefix).unwrap();
     }
 }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod build;
 mod client;
 mod cm;
 mod connect;
@@ -31,6 +32,7 @@ mod umad_client;
 pub mod umad_ring;
 pub mod umad_waiting;
 
+pub use build::{BUILD_NOTE_NAME, Build, BuildNote};
 pub use client::{Client, Reconnected, Slot, SlotFate};
 pub use cm::{CmClient, CmError, EventChannel};
 pub use connect::{ConnectOptions, HOST_VARIABLE, Spawn, is_served, offer_anchor, stop_daemon};

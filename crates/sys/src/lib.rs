@@ -24,6 +24,7 @@ pub mod netlink;
 pub mod node;
 pub mod packet;
 pub mod pidfd;
+pub mod probe;
 pub mod process;
 pub mod processors;
 pub mod random;

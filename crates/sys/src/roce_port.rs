@@ -239,12 +239,13 @@ pub struct Holder {
 pub fn holders() -> Vec<Holder> {
     let mut all = Vec::new();
     for path in ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"] {
-        all.extend(parse_holders(&std::fs::read_to_string(path).unwrap_or_default()));
+        all.extend(holders_in(&std::fs::read_to_string(path).unwrap_or_default()));
     }
     all
 }
 
-fn parse_holders(table: &str) -> Vec<Holder> {
+/// Returns the sockets bound to the port in a table in the format of `/proc/net/udp`.
+pub fn holders_in(table: &str) -> Vec<Holder> {
     let mut found = Vec::new();
     for line in table.lines().skip(1) {
         let mut columns = line.split_ascii_whitespace();
@@ -270,6 +271,6 @@ mod tests {
             1: 0100007F:0035 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 1 2 0 0\n\
             2: 00000000:12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000  1000        0 4711 2 0 0\n\
             3: 00000000:12B7 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 0 2 0 0\n garbage\n";
-        assert_eq!(parse_holders(table), [Holder { uid: 1000, inode: 4711 }, Holder { uid: 0, inode: 0 }]);
+        assert_eq!(holders_in(table), [Holder { uid: 1000, inode: 4711 }, Holder { uid: 0, inode: 0 }]);
     }
 }

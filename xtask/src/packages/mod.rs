@@ -43,6 +43,11 @@ const NEEDED: &[(&str, &str)] = &[
     ("busybox", "/bin/busybox"),
     ("xz-utils", "/usr/bin/xz"),
     ("procps", "/usr/bin/ps"),
+    // Shells of `weft env`, and containers of `weft cdi`.
+    ("fish", "/usr/bin/fish"),
+    ("tcsh", "/bin/tcsh"),
+    ("podman", "/usr/bin/podman"),
+    ("runc", "/usr/sbin/runc"),
     // Programs that use TCP, for rsockets.
     ("curl", "/usr/bin/curl"),
     ("openssl", "/usr/bin/openssl"),

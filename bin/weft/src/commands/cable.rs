@@ -6,9 +6,8 @@ use clap::{Args, Subcommand};
 use weft_ipc::Spawn;
 use weft_ipc::fabric::{CableChange, FabricRequest, PortName};
 use weft_link::units;
+use weft_tool::fabric::{finish, session, spell};
 use weft_verbs::Duration;
-
-use super::up::{finish, session, spell};
 
 /// Options of `weft cable`.
 #[derive(Args, Debug)]

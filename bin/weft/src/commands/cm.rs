@@ -11,8 +11,8 @@ use weft_ipc::{Client, DeviceInfo, Request, Response};
 use super::devices::{self, Listed};
 use super::iproute::{self, Members};
 use super::link::failure;
+use crate::getopt::number;
 use crate::output;
-use crate::tools::getopt::number;
 
 /// Options of `weft cm`.
 #[derive(Args, Debug)]

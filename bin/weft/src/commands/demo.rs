@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use weft_ipc::DeviceInfo;
+use weft_verbs_tools::devinfo::gid_text;
 
-use crate::devinfo::gid_text;
 use crate::output::print;
 use crate::perf::{self, Case, Metric, Operation, PerfArgs, Transport};
 

@@ -1,31 +1,33 @@
 //! The subcommands of `weft` that are Weft's own.
 
 pub mod cable;
+pub mod cdi;
 pub mod cm;
 pub mod daemon;
 pub mod demo;
 pub mod dev;
 mod devices;
 pub mod diagnose;
+pub mod doctor;
 pub mod env;
 pub mod environment;
 mod fabric_manager;
 mod iproute;
 pub mod link;
+pub mod manual;
 pub mod monitor;
 pub mod node;
 pub mod qp;
 pub mod resource;
 pub mod run;
-pub mod sm;
 pub mod stat;
 pub mod status;
 pub mod system;
 pub mod topology;
-mod topology_source;
 pub mod up;
 
 use weft_ipc::{Client, ConnectError, RequestError};
+pub use weft_sm_process as sm;
 
 /// Opens a session with the daemon; starts the daemon if none runs.
 fn connect() -> Result<Client, ConnectError> {

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use weft_ipc::fabric::{FabricRequest, NodeChange};
-
-use super::up::finish;
+use weft_tool::fabric::finish;
 
 /// Options of `weft node`.
 #[derive(Args, Debug)]

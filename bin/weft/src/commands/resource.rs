@@ -153,10 +153,10 @@ fn ids_of(client: &mut Client) -> Result<Vec<IdSummary>, String> {
     }
 }
 
-/// The processes that listen through the connection manager.
-pub fn listeners(client: &mut Client) -> Result<Vec<u32>, String> {
+/// The processes that listen through the connection manager, with their ports.
+pub fn listeners(client: &mut Client) -> Result<Vec<(u32, u16)>, String> {
     let listening = ids_of(client)?.into_iter().filter(|id| state(id.state) == "LISTEN");
-    Ok(listening.map(|id| id.pid).collect())
+    Ok(listening.map(|id| (id.pid, id.src.map_or(0, |src| src.port()))).collect())
 }
 
 /// Rows of ids by device; an id that listens on a wildcard address appears under every device.

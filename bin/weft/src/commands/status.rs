@@ -8,8 +8,8 @@ use serde_json::json;
 use weft_fabric::topology::{LinkState, Picture};
 use weft_ipc::fabric::{FabricStatus, HostPrograms};
 use weft_ipc::{Client, CmStatus, ConnectError, ConnectOptions, PortHealth, Spawn, StatusReport};
+use weft_tool::fabric::counted;
 
-use super::up::counted;
 use crate::{outln, output};
 
 /// Options of `weft status`.

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use weft_fabric::topology::{Picture, draw, file, net};
 use weft_ipc::Spawn;
 use weft_ipc::fabric::unpack;
+use weft_tool::fabric::{finish, session, spell};
+use weft_tool::topology_source::SourceArgs;
 
-use super::topology_source::SourceArgs;
-use super::up::{finish, session, spell};
 use crate::output;
 
 /// Options of `weft topology`.

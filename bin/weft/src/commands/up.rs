@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use clap::Args;
 use weft_fabric::topology::{LinkState, Topology};
 use weft_ipc::fabric::{FabricRequest, FabricStatus, HostPrograms, SmPort, pack};
-use weft_ipc::{Client, ConnectError, ConnectOptions, RequestError, Spawn};
+use weft_ipc::{Client, RequestError, Spawn};
+use weft_tool::fabric::{counted, finish, session, spell};
+use weft_tool::topology_source::SourceArgs;
 
 use super::fabric_manager::FabricManager;
-use super::topology_source::SourceArgs;
 use crate::outln;
 
 /// Options of `weft up`.
@@ -145,49 +146,8 @@ pub fn links(status: &FabricStatus) -> String {
     if words.is_empty() { "no links".to_owned() } else { format!("{} ({})", counted(all, "link"), words.join(", ")) }
 }
 
-/// Formats a count with its noun: `1 switch`, `2 switches`, `3 hosts`.
-pub fn counted(count: impl std::fmt::Display, thing: &str) -> String {
-    let count = count.to_string();
-    let ending = match count.as_str() {
-        "1" => "",
-        _ if thing.ends_with("ch") => "es",
-        _ => "s",
-    };
-    format!("{count} {thing}{ending}")
-}
-
 pub(super) fn first_host(topology: &Topology) -> Option<&str> {
     topology.nodes.iter().map(|node| node.host.as_str()).find(|host| !host.is_empty())
-}
-
-/// Opens a session for commands about the fabric, whichever host this program runs as.
-pub fn session(spawn: Spawn) -> Result<Client, String> {
-    crate::rdma_dir::announce_daemon();
-    let options =
-        ConnectOptions { program: "weft".to_owned(), host: String::new(), spawn, ..ConnectOptions::default() };
-    Client::connect(&options).map_err(|error| match error {
-        ConnectError::NotRunning => "no fabric is up in this network namespace: bring one up with `weft up`".to_owned(),
-        error => error.to_string(),
-    })
-}
-
-/// Formats a failed request's error for the user.
-pub fn spell(error: RequestError) -> String {
-    match error {
-        RequestError::Refused(refusal) if !refusal.text.is_empty() => refusal.text,
-        error => error.to_string(),
-    }
-}
-
-/// Returns success, or prints the error with the command's name.
-pub fn finish(name: &str, result: Result<(), String>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            crate::errln!("{name}: {message}");
-            ExitCode::FAILURE
-        }
-    }
 }
 
 #[cfg(test)]
@@ -195,15 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_thing_is_singular() {
-        for (text, said) in [
-            (counted(1, "host"), "1 host"),
-            (counted(2, "host"), "2 hosts"),
-            (counted(1, "switch"), "1 switch"),
-            (counted(0, "switch"), "0 switches"),
-        ] {
-            assert_eq!(text, said);
-        }
+    fn a_summary_counts_hosts_switches_and_links() {
         let status = FabricStatus {
             title: "pair".into(),
             hosts: 2,

@@ -59,6 +59,14 @@ pub use view::View;
 
 use rustix::mm::Advice;
 
+/// Opens a userfaultfd and closes it again.
+///
+/// # Errors
+/// The kernel has none, or a seccomp filter denies it.
+pub fn try_user_faults() -> std::io::Result<()> {
+    faults::Faults::new().map(drop)
+}
+
 /// A range of memory that is shared now: the bytes from `addr` on are the arena's bytes from `offset` on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {

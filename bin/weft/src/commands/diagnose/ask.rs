@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
+use weft_diags::ib::address::PortId;
+use weft_diags::ib::batch::{Asker, Question};
+use weft_diags::ib::fields::subn::sm_info;
+use weft_diags::ib::port::{MadError, Port};
+use weft_diags::ib::smp;
+use weft_diags::ibnet::{Node, PortRef};
+
 use super::survey::{GROUPS_MAX, MLID_MIN, Manager, Survey};
-use crate::ib::address::PortId;
-use crate::ib::batch::{Asker, Question};
-use crate::ib::fields::subn::sm_info;
-use crate::ib::port::{MadError, Port};
-use crate::ib::smp;
-use crate::ibnet::{Node, PortRef};
 
 /// Bytes of a block of a table.
 const BLOCK: usize = smp::DATA_LEN;

@@ -2,14 +2,14 @@
 //! fabric, not with the load of its neighbours: in a mesh the middle carries more than the rim, and in a tree some
 //! table entries are never used.
 
+use weft_diags::ibnet::{Kind, PortRef};
 use weft_sm::graph::{End, Graph, Peer as GraphPeer, Port, Switch};
 use weft_sm::routing::{self, Request, RoutingOptions};
+use weft_sm_process::Threads;
 
 use super::finding::Section;
 use super::net::{Net, Peer, Step};
 use super::survey::Survey;
-use crate::commands::sm::threads::Threads;
-use crate::ibnet::{Kind, PortRef};
 
 /// Factor over the busiest link of a good routing from which a link counts as unbalanced.
 const UNBALANCED: f64 = 1.5;

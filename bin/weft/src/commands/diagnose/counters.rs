@@ -4,14 +4,15 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 
+use weft_diags::ib::batch::{Asker, Question};
+use weft_diags::ib::fields::perf::class_port_info;
+use weft_diags::ib::mad::ATTR_CLASS_PORT_INFO;
+use weft_diags::ib::pma;
+use weft_diags::ib::port::{MadError, Port};
+use weft_diags::ibnet::port::{PHYS_LINK_UP, STATE_ACTIVE};
+use weft_diags::ibnet::{Fabric, PortRef};
+
 use super::survey::{CABLE_ERRORS, Survey};
-use crate::ib::batch::{Asker, Question};
-use crate::ib::fields::perf::class_port_info;
-use crate::ib::mad::ATTR_CLASS_PORT_INFO;
-use crate::ib::pma;
-use crate::ib::port::{MadError, Port};
-use crate::ibnet::port::{PHYS_LINK_UP, STATE_ACTIVE};
-use crate::ibnet::{Fabric, PortRef};
 
 #[derive(Clone, Copy, Debug)]
 enum About {

@@ -1,11 +1,12 @@
 //! Credit loops: links that wait for each other's buffers. A packet that holds a buffer of one link's VL waits for a VL
 //! of the next link; if such waits form a cycle, full buffers may deadlock.
 
+use weft_diags::ibnet::{Kind, PortRef};
+
 use super::finding::Section;
 use super::levels::Levels;
 use super::net::{Net, Peer, Step};
 use super::survey::Survey;
-use crate::ibnet::{Kind, PortRef};
 
 /// Service levels.
 const LEVELS: usize = 16;

@@ -1,6 +1,7 @@
 //! Runs the checks on generated fabrics with the tables of the manager's own routing engines: a healthy fabric has no
 //! findings, and each injected fault is reported.
 
+use weft_diags::ibnet::{Kind, PortRef};
 use weft_fabric::topology::generate::{Extra, Plan, Shape};
 use weft_fabric::topology::{NodeKind, Topology};
 use weft_sm::Sequential;
@@ -14,7 +15,6 @@ use super::net::Net;
 use super::survey::{Manager, Survey};
 use super::tests::node;
 use super::{balance, credits, identity, links, managers, routing as routes};
-use crate::ibnet::{Kind, PortRef};
 
 /// A fabric: the generator, its parameters, the number of hosts or of hosts per switch if not the default, and the LMC.
 type Case = (&'static str, &'static str, Option<u32>, Option<u8>, u8);

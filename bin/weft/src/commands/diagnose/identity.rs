@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use weft_diags::ibnet::PortRef;
+
 use super::finding::Section;
 use super::survey::Survey;
-use crate::ibnet::PortRef;
 
 /// Checks for duplicate and missing identities.
 pub fn check(survey: &Survey) -> Section {
     let mut section = Section::new("GUIDs, LIDs, names");
     let fabric = &survey.fabric;
-    section.looked_at = format!("{} nodes", fabric.len());
+    section.looked_at = format!("{} nodes", fabric.node_count());
     for (first, second) in fabric.conflicts() {
         let (first, second) = (survey.label(*first), survey.label(*second));
         section.error(format!("one node answers behind {first} and behind {second}: two nodes have its GUID"));

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use weft_diags::ib::address::PortId;
+use weft_diags::ib::mad::GET_TABLE;
+use weft_diags::ib::port::Port;
+use weft_diags::ib::sa::{PATH_RECORD, Query, SaError};
+use weft_diags::ibnet::Kind;
+
 use super::survey::Survey;
 use crate::errno;
-use crate::ib::address::PortId;
-use crate::ib::mad::GET_TABLE;
-use crate::ib::port::Port;
-use crate::ib::sa::{PATH_RECORD, Query, SaError};
-use crate::ibnet::Kind;
 
 /// PathRecord's component mask: SLID.
 const PATH_SLID: u64 = 1 << 5;

@@ -1,10 +1,11 @@
 //! Links: actual and possible speed and width, ports that carry nothing, cables with errors.
 
+use weft_diags::ib::format::Format;
+use weft_diags::ibnet::link::could_be;
+use weft_diags::ibnet::port::{PHYS_LINK_UP, STATE_ACTIVE};
+
 use super::finding::Section;
 use super::survey::{CABLE_ERRORS, Survey};
-use crate::ib::format::Format;
-use crate::ibnet::link::could_be;
-use crate::ibnet::port::{PHYS_LINK_UP, STATE_ACTIVE};
 
 /// Checks widths, speeds and states. Each cable is reported once.
 pub fn rates(survey: &Survey) -> Section {
@@ -35,7 +36,7 @@ pub fn rates(survey: &Survey) -> Section {
     }
     for (index, node) in fabric.nodes() {
         for port in node.external_ports().filter(|p| p.remote.is_none() && p.phys_state() == PHYS_LINK_UP) {
-            let at = crate::ibnet::PortRef { node: index, port: port.num };
+            let at = weft_diags::ibnet::PortRef { node: index, port: port.num };
             section.warning(format!("{}: trained, but no node answers at the other end", survey.label(at)));
         }
     }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weft_diags::ibnet::{Kind, PortRef};
+
 use super::finding::{Section, plural};
 use super::survey::Survey;
-use crate::ibnet::{Kind, PortRef};
 
 /// SMInfo:SMState of the master.
 const MASTER: u8 = 3;

@@ -25,23 +25,23 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use serde_json::{Value, json};
+use weft_client::Which;
+use weft_diags::ib::address::PortId;
+use weft_diags::ib::mad::{CLASS_PERF, CLASS_SUBN_ADM, CLASS_SUBN_DIRECTED, CLASS_SUBN_LID};
+use weft_diags::ib::names::NodeNames;
+use weft_diags::ib::number;
+use weft_diags::ib::options::Common;
+use weft_diags::ib::port::Port;
+use weft_diags::ib::report::End;
+use weft_diags::ibnet::link::Rate;
+use weft_diags::ibnet::{Config, Fabric, Kind, PortRef, cache, discover_from};
+use weft_diags::tools::ibnetdiscover;
 
-use crate::ib::address::PortId;
-use crate::ib::mad::{CLASS_PERF, CLASS_SUBN_ADM, CLASS_SUBN_DIRECTED, CLASS_SUBN_LID};
-use crate::ib::names::NodeNames;
-use crate::ib::number;
-use crate::ib::options::Common;
-use crate::ib::port::Port;
-use crate::ib::report::End;
-use crate::ibnet::link::Rate;
-use crate::ibnet::{Config, Fabric, Kind, PortRef, cache, discover_from};
 use crate::output;
-use crate::tools::ibnetdiscover;
 use finding::{Section, Severity};
 use levels::Levels;
 use net::Net;
 use survey::Survey;
-use weft_client::Which;
 
 /// Maximum number of requests in flight.
 const IN_FLIGHT: u32 = 32;
@@ -109,8 +109,8 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn common(args: &Args) -> Common {
-    let mut common = Common::new();
-    crate::ib::config::read(crate::ib::config::PATH, &mut common);
+    let mut common = Common::default();
+    weft_diags::ib::config::read(weft_diags::ib::config::PATH, &mut common);
     common.ca = args.ca.clone().or(common.ca);
     common.port = if args.port == 0 { common.port } else { args.port };
     common.m_key = args.m_key.as_deref().map_or(common.m_key, number::number);
@@ -193,7 +193,7 @@ fn silence(survey: &Survey) -> Section {
 /// Differences from the saved fabric.
 fn changes(survey: &Survey, old: &Fabric) -> Section {
     let mut section = Section::new("changes");
-    section.looked_at = format!("{} nodes then, {} now", old.len(), survey.fabric.len());
+    section.looked_at = format!("{} nodes then, {} now", old.node_count(), survey.fabric.node_count());
     let text = ibnetdiscover::changes(old, &survey.fabric, &survey.names);
     for line in text.lines() {
         if let Some(gone) = line.strip_prefix("< ") {

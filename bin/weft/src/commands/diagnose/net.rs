@@ -1,9 +1,10 @@
 //! The fabric in the form that the route checks use: switches, links and tables by index, so that millions of steps are
 //! fast. Switches are ordered by GUID, as in the routing engines' graph.
 
+use weft_diags::ibnet::PortRef;
+
 use super::routing::NOWHERE;
 use super::survey::Survey;
-use crate::ibnet::PortRef;
 
 /// Index of a node that is no switch with a known table.
 const NO_PLACE: u32 = u32::MAX;
@@ -56,7 +57,7 @@ impl<'a> Net<'a> {
         let fabric = &survey.fabric;
         let mut switches: Vec<usize> = survey.lfts.keys().copied().collect();
         switches.sort_by_key(|switch| fabric.node(*switch).guid);
-        let mut places = vec![NO_PLACE; fabric.len()];
+        let mut places = vec![NO_PLACE; fabric.node_count()];
         (0u32..).zip(&switches).for_each(|(place, switch)| places[*switch] = place);
         let stride = switches.iter().map(|switch| usize::from(fabric.node(*switch).num_ports) + 1).max().unwrap_or(1);
         let mut peers = vec![Peer::None; stride * switches.len()];

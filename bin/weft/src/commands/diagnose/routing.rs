@@ -1,9 +1,10 @@
 //! Routes: checks that every switch reaches every LID without a loop, and finds the path between two ports.
 
+use weft_diags::ibnet::PortRef;
+
 use super::finding::Section;
 use super::net::{Net, Step};
 use super::survey::Survey;
-use crate::ibnet::PortRef;
 
 /// A forwarding table entry that drops packets (port 255).
 pub const NOWHERE: u8 = 255;
@@ -105,7 +106,7 @@ pub fn path(survey: &Survey, from: PortRef, lid: u16, end: PortRef) -> (Vec<(Por
     }
     let net = Net::new(survey);
     // No path without a loop is longer.
-    for _ in 0..=survey.fabric.len() {
+    for _ in 0..=survey.fabric.node_count() {
         let name = survey.fabric.node(at.node).called(&survey.names);
         let Some(place) = net.place(at.node) else { return (hops, Err(format!("no table of {name} is known"))) };
         let (port, next) = net.step(place, lid, end);

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ib::address::PortId;
-use crate::ib::fields::perf::port_counters as pc;
-use crate::ib::names::NodeNames;
-use crate::ibnet::{Fabric, Kind, Node, PortRef};
+use weft_diags::ib::address::PortId;
+use weft_diags::ib::fields::perf::port_counters as pc;
+use weft_diags::ib::names::NodeNames;
+use weft_diags::ibnet::{Fabric, Kind, Node, PortRef};
 
 /// The first multicast LID.
 pub const MLID_MIN: u16 = 0xc000;
@@ -16,7 +16,7 @@ pub const GROUPS_MAX: usize = 1024;
 const LMC_MAX: u8 = 7;
 
 /// Link errors that a good cable does not have.
-pub const CABLE_ERRORS: [crate::ib::field::Field; 7] = [
+pub const CABLE_ERRORS: [weft_diags::ib::field::Field; 7] = [
     pc::SYMBOL_ERROR_COUNTER,
     pc::LINK_ERROR_RECOVERY_COUNTER,
     pc::LINK_DOWNED_COUNTER,

@@ -1,12 +1,13 @@
 //! The checks on hand-made fabrics: a ring of switches with one host each.
 
+use weft_diags::ibnet::port::{PHYS_LINK_UP, STATE_ACTIVE};
+use weft_diags::ibnet::{Attribute, Kind, Node, Port, PortRef};
+
 use super::finding::{Section, Severity};
 use super::levels::{Levels, Table};
 use super::net::Net;
 use super::survey::{Manager, Survey};
 use super::{credits, identity, links, managers, routing};
-use crate::ibnet::port::{PHYS_LINK_UP, STATE_ACTIVE};
-use crate::ibnet::{Attribute, Kind, Node, Port, PortRef};
 
 const SWITCHES: usize = 4;
 /// Ports of a switch: to its host, to the next switch, to the previous one.

@@ -10,10 +10,9 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use weft_ipc::{Client, ConnectOptions};
 
+use super::wait_port::{cm_listeners, listening_sockets};
 use super::{FAILED, RunArgs};
-use crate::commands::resource;
 
 /// Time limit for the program to start listening. A program that never does is left running.
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);
@@ -43,8 +42,9 @@ fn start(args: &RunArgs) -> Result<ExitCode> {
             return Ok(ended(status));
         }
         if start.elapsed() > LISTENS_WITHIN {
+            let port = args.wait_port.map(|port| format!(" on port {port}")).unwrap_or_default();
             crate::errln!(
-                "weft run: {program}: does not listen after {} s; it goes on in the background as process {}",
+                "weft run: {program}: does not listen{port} after {} s; it goes on in the background as process {}",
                 LISTENS_WITHIN.as_secs(),
                 child.id()
             );
@@ -63,7 +63,7 @@ fn ended(status: ExitStatus) -> ExitCode {
 
 /// The options of `args` without `--detach`, followed by the command.
 fn words(args: &RunArgs) -> Vec<OsString> {
-    let RunArgs { ld_library_path, system, host, fault, pcap, verbose, quiet, detach: _, command } = args;
+    let RunArgs { ld_library_path, system, host, fault, pcap, verbose, quiet, detach: _, wait_port: _, command } = args;
     let flags = [("--ld-library-path", ld_library_path), ("--system", system), ("-v", verbose), ("-q", quiet)];
     let mut words: Vec<OsString> = flags.iter().filter(|(_, set)| **set).map(|(flag, _)| flag.into()).collect();
     for (option, value) in [("--host", host), ("--fault", fault)] {
@@ -75,10 +75,15 @@ fn words(args: &RunArgs) -> Vec<OsString> {
     words
 }
 
-/// Whether a process of the group listens on a TCP socket or through the connection manager.
+/// Whether a process of the group listens on a TCP socket or through the connection manager: on any port, or on the one
+/// that `--wait-port` names.
 fn listens(group: u32, args: &RunArgs) -> bool {
     let pids = members(group);
-    pids.iter().any(|pid| listens_by_tcp(*pid)) || listens_by_cm(&pids, args)
+    let is_wanted = |port: u16| args.wait_port.is_none_or(|wanted| wanted == port);
+    pids.iter().any(|pid| listens_by_tcp(*pid, is_wanted))
+        || cm_listeners(args.host.as_deref().unwrap_or_default())
+            .iter()
+            .any(|(pid, port)| pids.contains(pid) && is_wanted(*port))
 }
 
 /// Lists the processes of a process group.
@@ -95,7 +100,7 @@ fn group_of(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse().ok()
 }
 
-fn listens_by_tcp(pid: u32) -> bool {
+fn listens_by_tcp(pid: u32, is_wanted: impl Fn(u16) -> bool) -> bool {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     let targets = descriptors.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
     let sockets: BTreeSet<String> = targets.filter_map(|target| socket_inode(&target)).collect();
@@ -103,28 +108,12 @@ fn listens_by_tcp(pid: u32) -> bool {
         return false;
     }
     let tables = ["tcp", "tcp6"].map(|name| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default());
-    tables.iter().flat_map(|table| listening_inodes(table)).any(|inode| sockets.contains(inode))
+    let mut listening = tables.iter().flat_map(|table| listening_sockets(table));
+    listening.any(|(port, inode)| is_wanted(port) && sockets.contains(inode))
 }
 
 fn socket_inode(target: &Path) -> Option<String> {
     Some(target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
-}
-
-/// The inodes of listening sockets in a table such as /proc/net/tcp.
-fn listening_inodes(table: &str) -> impl Iterator<Item = &str> {
-    const LISTEN: &str = "0A";
-    table.lines().filter_map(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        (fields.get(3) == Some(&LISTEN)).then(|| fields.get(9).copied()).flatten()
-    })
-}
-
-fn listens_by_cm(pids: &[u32], args: &RunArgs) -> bool {
-    let host = args.host.clone().unwrap_or_default();
-    // The program itself starts the daemon, and listens nowhere before that.
-    let options = ConnectOptions { host, spawn: weft_ipc::Spawn::Never, ..ConnectOptions::default() };
-    let Ok(mut client) = Client::connect(&options) else { return false };
-    resource::listeners(&mut client).is_ok_and(|listeners| listeners.iter().any(|pid| pids.contains(pid)))
 }
 
 #[cfg(test)]
@@ -132,11 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listening_sockets_are_found_by_inode() {
-        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
-                     0: 00000000:4855 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0 0 4711 1 0 100 0 0 10 0\n   \
-                     1: 0100007F:4855 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  0 0 4712 1 0 20 4 30 10 -1\n";
-        assert_eq!(listening_inodes(table).collect::<Vec<_>>(), ["4711"]);
+    fn sockets_are_known_by_inode() {
         assert_eq!(socket_inode(Path::new("socket:[4711]")), Some("4711".to_owned()));
         assert_eq!(socket_inode(Path::new("/dev/null")), None);
     }

@@ -32,7 +32,7 @@ const SETTINGS: [(&str, &str, &str); 3] = [
 ];
 
 /// The remedy for an administrator.
-fn remedy(setting: &dyn Fn(&str) -> Option<String>) -> String {
+pub fn remedy(setting: &dyn Fn(&str) -> Option<String>) -> String {
     let guilty = SETTINGS.iter().find(|(name, forbids, _)| setting(name).as_deref() == Some(forbids));
     match guilty {
         Some((name, _, allows)) => {

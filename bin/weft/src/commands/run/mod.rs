@@ -12,11 +12,13 @@ mod issm;
 mod libraries;
 mod live;
 mod mounts;
-mod program;
+pub(super) mod program;
 mod unheard;
 mod view;
+mod wait_port;
 
 pub use environment::library_path;
+pub use fallback::remedy;
 
 use std::ffi::OsString;
 use std::io;
@@ -54,10 +56,14 @@ pub struct RunArgs {
     /// Start the program in the background and return once it listens (TCP or the RDMA connection manager)
     #[arg(short, long)]
     pub detach: bool,
+    /// Start the program once a program listens on PORT (TCP or the RDMA connection manager) [with -d: wait for that
+    /// port]
+    #[arg(long, value_name = "PORT")]
+    pub wait_port: Option<u16>,
     /// Print the setup, what failed, and which libraries the program will load
     #[arg(short, long)]
     pub verbose: bool,
-    /// Suppress the message that no view of /sys and /dev can be made (same as WEFT_QUIET=1)
+    /// Suppress messages that a view or a program cannot be served (same as WEFT_QUIET=1)
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Program and its arguments
@@ -128,6 +134,9 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         options.host.clone_from(host);
         command.env(HOST_VARIABLE, host);
     }
+    if let Some(port) = args.wait_port {
+        wait_port::wait(port, &options.host)?;
+    }
     let Found { devices, counted, ports, daemon, packets, may_manage } = find(&options)?;
     if !options.host.is_empty() {
         for line in wished(args).without_effect(packets) {
@@ -141,7 +150,8 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     say(&format!("{} devices", devices.len()));
 
     let program = Program::read(program);
-    if let Some(program) = &program {
+    let is_quiet = args.quiet || std::env::var_os("WEFT_QUIET").is_some();
+    if let Some(program) = program.as_ref().filter(|_| !is_quiet) {
         program.warn();
     }
     if args.ld_library_path {
@@ -155,7 +165,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         Ok(Entered::Privileged) => say("private mount namespace"),
         Ok(Entered::UserNamespace) => say("private mount and user namespace"),
         Err(e) => {
-            fallback::tell(&e, args.quiet || std::env::var_os("WEFT_QUIET").is_some());
+            fallback::tell(&e, is_quiet);
             if !args.system {
                 command.env("LD_LIBRARY_PATH", library_path(&dir));
                 program.iter().for_each(Program::warn_of_own_copies);

@@ -9,8 +9,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 mod elf;
+mod obstacle;
 
 use elf::Elf;
+pub use obstacle::Obstacle;
 
 use super::libraries::soname_of;
 use crate::rdma_dir::SONAMES;
@@ -40,16 +42,18 @@ pub enum Linked {
 }
 
 impl Program {
-    /// Reads the file that `command` names. `None` for scripts, programs for other architectures, and unreadable files.
+    /// Reads the file that `command` names. `None` for scripts and unreadable files.
     pub fn read(command: &OsStr) -> Option<Program> {
         let path = resolve(command)?.canonicalize().ok()?;
-        let elf = Elf::parse(&File::open(&path).ok()?)?;
+        // Opening a pipe would wait for its writer.
+        let file = path.is_file().then(|| File::open(&path).ok())??;
+        let elf = Elf::parse(file)?;
         Some(Program { path, elf })
     }
 
     /// Determines how the program is linked.
     pub fn linked(&self) -> Linked {
-        if self.elf.has_interpreter {
+        if self.elf.interpreter.is_some() {
             return Linked::Dynamically;
         }
         let mut bytes = Vec::new();
@@ -58,30 +62,40 @@ impl Program {
         if has_verbs { Linked::StaticallyWithVerbs } else { Linked::Statically }
     }
 
-    /// Prints a warning if the program cannot use Weft at all.
+    /// Returns why Weft cannot serve the program, if so.
+    pub fn obstacle(&self) -> Option<Obstacle> {
+        obstacle::of(&self.elf, || self.linked())
+    }
+
+    /// Prints a line if Weft cannot serve the program.
     pub fn warn(&self) {
-        if self.linked() == Linked::StaticallyWithVerbs {
-            crate::errln!(
-                "weft run: {}: it is statically linked and brings its own verbs, which see no device of Weft; \
-                 link it dynamically against libibverbs.so.1",
-                self.path.display()
-            );
+        if let Some(obstacle) = self.obstacle() {
+            crate::errln!("weft run: {}: {}; {}", self.path.display(), obstacle.reason, obstacle.remedy);
         }
+    }
+
+    /// Returns the build of the library, if it is one of Weft's.
+    pub fn build(&self) -> Option<&weft_ipc::Build> {
+        self.elf.build.as_ref()
     }
 
     /// Prints a warning for each library copy of its own that the program loads although LD_LIBRARY_PATH leads to
     /// Weft's.
     pub fn warn_of_own_copies(&self) {
-        for (name, file) in self.own_copies(|name| soname_of(name).is_some()) {
-            let is_preferred = self.elf.runpath.is_none() || !SONAMES.contains(&name.as_str());
-            if is_preferred {
-                crate::errln!(
-                    "weft run: {}: it loads its own {}, which sees no device of Weft; remove that file or its RPATH",
-                    self.path.display(),
-                    file.display()
-                );
-            }
+        for file in self.preferred_copies() {
+            crate::errln!(
+                "weft run: {}: it loads its own {}, which sees no device of Weft; remove that file or its RPATH",
+                self.path.display(),
+                file.display()
+            );
         }
+    }
+
+    /// Library copies of its own that the program loads although LD_LIBRARY_PATH leads to Weft's.
+    pub fn preferred_copies(&self) -> Vec<PathBuf> {
+        let copies = self.own_copies(|name| soname_of(name).is_some()).into_iter();
+        let preferred = copies.filter(|(name, _)| self.elf.runpath.is_none() || !SONAMES.contains(&name.as_str()));
+        preferred.map(|(_, file)| file).collect()
     }
 
     /// Copies of needed libraries on the program's own search path (RPATH, RUNPATH); `is_ours` selects the library
@@ -115,7 +129,7 @@ impl Program {
 }
 
 /// The file that execvp(3) would run.
-fn resolve(command: &OsStr) -> Option<PathBuf> {
+pub fn resolve(command: &OsStr) -> Option<PathBuf> {
     if command.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(command));
     }
@@ -144,10 +158,11 @@ mod tests {
         std::fs::write(dir.join("lib/libibverbs.so.1"), "").unwrap();
         let needed = vec!["libibverbs.so.1".to_owned(), "libc.so.6".to_owned()];
         let elf = |rpath: Option<&str>, runpath: Option<&str>| Elf {
-            has_interpreter: true,
+            interpreter: Some("/lib64/ld-linux-x86-64.so.2".to_owned()),
             needed: needed.clone(),
             rpath: rpath.map(str::to_owned),
             runpath: runpath.map(str::to_owned),
+            ..Elf::default()
         };
         let copies = |elf| Program { path: dir.join("tool"), elf }.own_copies(|name| name.starts_with("libib"));
         let found = vec![("libibverbs.so.1".to_owned(), dir.join("lib/libibverbs.so.1"))];

@@ -1,167 +1,144 @@
-//! The parts of an ELF file that the loader reads (ELF-64, System V gABI chapter 5): the interpreter and the dynamic
-//! section. The input may be any file; malformed parts are skipped.
+//! The parts of an ELF file that decide how a program is loaded: machine, interpreter, dynamic section, and the notes of
+//! Go's linker and of Weft's libraries. The input may be any file; malformed parts are skipped.
 
-use std::os::unix::fs::FileExt;
+use std::io::{Read, Seek};
 
-/// The parts of an ELF file that `weft run` needs.
+use object::elf::{
+    DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRTAB, FileHeader32, FileHeader64, PT_DYNAMIC, PT_INTERP, PT_LOAD,
+    PT_NOTE,
+};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, ReadCache, ReadRef};
+use weft_ipc::{BUILD_NOTE_NAME, Build};
+
+/// The parts of an ELF file that `weft run` and `weft doctor` need.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Elf {
-    /// Whether the loader runs it (it has a PT_INTERP).
-    pub has_interpreter: bool,
+    /// Machine (`e_machine`).
+    pub machine: u16,
+    /// Whether addresses have 64 bits.
+    pub is_64: bool,
+    /// Path of the loader (PT_INTERP); `None` in statically linked programs.
+    pub interpreter: Option<String>,
     /// Needed libraries (DT_NEEDED).
     pub needed: Vec<String>,
     /// Search path before LD_LIBRARY_PATH (DT_RPATH).
     pub rpath: Option<String>,
     /// Search path after LD_LIBRARY_PATH (DT_RUNPATH).
     pub runpath: Option<String>,
+    /// Whether Go's linker made it.
+    pub is_go: bool,
+    /// The build of one of Weft's libraries.
+    pub build: Option<Build>,
 }
 
-const MAGIC_64_LITTLE: &[u8] = b"\x7fELF\x02\x01";
-const PT_LOAD: u32 = 1;
-const PT_DYNAMIC: u32 = 2;
-const PT_INTERP: u32 = 3;
-const HEADER_BYTES: usize = 64;
-const DYNAMIC_ENTRY_BYTES: usize = 16;
-const DT_NULL: u64 = 0;
-const DT_NEEDED: u64 = 1;
-const DT_STRTAB: u64 = 5;
-const DT_RPATH: u64 = 15;
-const DT_RUNPATH: u64 = 29;
-
-/// Maximum number of dynamic entries read.
-const DYNAMIC_ENTRIES_MAX: usize = 4096;
+/// Maximum size of a dynamic section or a note segment that is read.
+const SEGMENT_BYTES_MAX: u64 = 64 << 10;
 
 /// Maximum length of a string; search paths may be long.
-const TEXT_BYTES_MAX: usize = 64 << 10;
+const TEXT_BYTES_MAX: u64 = 64 << 10;
 
-/// Random access to a file's bytes.
-pub trait Source {
-    /// Returns up to `length` bytes from `offset` on.
-    fn bytes(&self, offset: u64, length: usize) -> Vec<u8>;
-}
-
-impl Source for std::fs::File {
-    fn bytes(&self, offset: u64, length: usize) -> Vec<u8> {
-        let mut buffer = vec![0; length];
-        let read = self.read_at(&mut buffer, offset).unwrap_or(0);
-        buffer.truncate(read);
-        buffer
-    }
-}
-
-/// A program header.
-struct Segment {
-    kind: u32,
-    offset: u64,
-    address: u64,
-    size: u64,
-}
+/// Owner of the note with the build ID of Go's linker.
+const GO_NOTE_NAME: &[u8] = b"Go";
 
 impl Elf {
-    /// Reads a file; `None` unless it is a 64-bit little-endian ELF.
-    pub fn parse(file: &dyn Source) -> Option<Elf> {
-        let header = file.bytes(0, HEADER_BYTES);
-        if !header.starts_with(MAGIC_64_LITTLE) {
-            return None;
+    /// Reads a file; `None` unless it is an ELF file.
+    pub fn parse(file: impl Read + Seek) -> Option<Elf> {
+        let cache = ReadCache::new(file);
+        match FileKind::parse(&cache).ok()? {
+            FileKind::Elf32 => read::<FileHeader32<Endianness>, _>(&cache),
+            FileKind::Elf64 => read::<FileHeader64<Endianness>, _>(&cache),
+            _ => None,
         }
-        let segments = segments(file, &header)?;
-        let has_interpreter = segments.iter().any(|segment| segment.kind == PT_INTERP);
-        let mut elf = Elf { has_interpreter, ..Elf::default() };
-        let _ = elf.read_dynamic(file, &segments);
-        Some(elf)
-    }
-
-    fn read_dynamic(&mut self, file: &dyn Source, segments: &[Segment]) -> Option<()> {
-        let dynamic = segments.iter().find(|segment| segment.kind == PT_DYNAMIC)?;
-        let size = usize::try_from(dynamic.size).ok()?.min(DYNAMIC_ENTRIES_MAX * DYNAMIC_ENTRY_BYTES);
-        let section = file.bytes(dynamic.offset, size);
-        let entries = section.chunks_exact(DYNAMIC_ENTRY_BYTES);
-        let entries: Vec<_> = entries.map_while(|entry| Some((u64_at(entry, 0)?, u64_at(entry, 8)?))).collect();
-        let (_, table) = entries.iter().find(|(tag, _)| *tag == DT_STRTAB)?;
-        let strings = file_offset(segments, *table)?;
-        let text = |at: u64| text_at(file, strings.checked_add(at)?);
-        for (tag, value) in entries.into_iter().take_while(|(tag, _)| *tag != DT_NULL) {
-            match tag {
-                DT_NEEDED => self.needed.extend(text(value)),
-                DT_RPATH => self.rpath = text(value),
-                DT_RUNPATH => self.runpath = text(value),
-                _ => {}
-            }
-        }
-        Some(())
     }
 }
 
-fn segments(file: &dyn Source, header: &[u8]) -> Option<Vec<Segment>> {
-    let start = u64_at(header, 32)?;
-    let (size, count) = (usize::from(u16_at(header, 54)?), usize::from(u16_at(header, 56)?));
-    let table = file.bytes(start, size.checked_mul(count)?);
-    let segment = |entry: &[u8]| {
-        let field = |at: usize| u64_at(entry, at);
-        Some(Segment { kind: u32_at(entry, 0)?, offset: field(8)?, address: field(16)?, size: field(32)? })
+fn read<'a, H: FileHeader<Endian = Endianness>, R: ReadRef<'a>>(data: R) -> Option<Elf> {
+    let header = H::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, data).ok()?;
+    let size = |segment: &H::ProgramHeader| segment.p_filesz(endian).into();
+    let of_kind = |kind| {
+        segments.iter().filter(move |segment| segment.p_type(endian) == kind && size(segment) <= SEGMENT_BYTES_MAX)
     };
-    (size > 0).then(|| table.chunks_exact(size).map_while(segment).collect())
+    let interpreter = of_kind(PT_INTERP).find_map(|segment| segment.interpreter(endian, data).ok()?);
+    let mut elf = Elf {
+        machine: header.e_machine(endian),
+        is_64: header.is_class_64(),
+        interpreter: interpreter.map(|path| String::from_utf8_lossy(path).into_owned()),
+        ..Elf::default()
+    };
+    for segment in of_kind(PT_NOTE) {
+        let mut notes = segment.notes(endian, data).ok().flatten();
+        while let Some(Ok(Some(note))) = notes.as_mut().map(|notes| notes.next()) {
+            elf.is_go |= note.name() == GO_NOTE_NAME;
+            if note.name() == BUILD_NOTE_NAME {
+                elf.build = Build::from_note(note.desc());
+            }
+        }
+    }
+    let dynamic = of_kind(PT_DYNAMIC).find_map(|segment| segment.dynamic(endian, data).ok()?).unwrap_or_default();
+    let entries = dynamic.iter().map(|entry| (entry.d_tag(endian).into(), entry.d_val(endian).into()));
+    let entries: Vec<(u64, u64)> = entries.take_while(|(tag, _)| *tag != u64::from(DT_NULL)).collect();
+    let table = entries.iter().find(|(tag, _)| *tag == u64::from(DT_STRTAB)).map(|(_, address)| *address);
+    let strings = table.and_then(|address| file_offset::<H>(segments, endian, address));
+    let text = |at: u64| text_at(data, strings?.checked_add(at)?);
+    for (tag, value) in entries {
+        match u32::try_from(tag) {
+            Ok(DT_NEEDED) => elf.needed.extend(text(value)),
+            Ok(DT_RPATH) => elf.rpath = text(value),
+            Ok(DT_RUNPATH) => elf.runpath = text(value),
+            _ => {}
+        }
+    }
+    Some(elf)
 }
 
 /// The file offset of the byte loaded at `address`.
-fn file_offset(segments: &[Segment], address: u64) -> Option<u64> {
-    segments.iter().filter(|segment| segment.kind == PT_LOAD).find_map(|segment| {
-        let within = address.checked_sub(segment.address).filter(|within| *within < segment.size)?;
-        segment.offset.checked_add(within)
+fn file_offset<H: FileHeader>(segments: &[H::ProgramHeader], endian: H::Endian, address: u64) -> Option<u64> {
+    segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD).find_map(|segment| {
+        let (start, size): (u64, u64) = (segment.p_vaddr(endian).into(), segment.p_filesz(endian).into());
+        let within = address.checked_sub(start).filter(|within| *within < size)?;
+        Into::<u64>::into(segment.p_offset(endian)).checked_add(within)
     })
 }
 
-fn text_at(file: &dyn Source, at: u64) -> Option<String> {
-    let mut bytes = file.bytes(at, TEXT_BYTES_MAX);
-    bytes.truncate(bytes.iter().position(|byte| *byte == 0)?);
-    String::from_utf8(bytes).ok()
-}
-
-fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..at.checked_add(N)?)?.try_into().ok()
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes_at(bytes, at).map(u16::from_le_bytes)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes_at(bytes, at).map(u32::from_le_bytes)
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes_at(bytes, at).map(u64::from_le_bytes)
+fn text_at<'a, R: ReadRef<'a>>(data: R, at: u64) -> Option<String> {
+    let bytes = data.read_bytes_at_until(at..at.checked_add(TEXT_BYTES_MAX)?, 0).ok()?;
+    String::from_utf8(bytes.to_vec()).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs::File;
+    use std::io::Cursor;
 
-    impl Source for Vec<u8> {
-        fn bytes(&self, offset: u64, length: usize) -> Vec<u8> {
-            let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len());
-            self[start..start.saturating_add(length).min(self.len())].to_vec()
-        }
+    fn own_head() -> Vec<u8> {
+        let mut head = Vec::new();
+        File::open(std::env::current_exe().unwrap()).unwrap().take(4096).read_to_end(&mut head).unwrap();
+        head
     }
 
     #[test]
     fn our_own_file_needs_libc() {
-        let elf = Elf::parse(&File::open(std::env::current_exe().unwrap()).unwrap()).unwrap();
-        assert!(elf.has_interpreter && elf.needed.iter().any(|name| name == "libc.so.6"));
+        let elf = Elf::parse(File::open(std::env::current_exe().unwrap()).unwrap()).unwrap();
+        assert!(elf.interpreter.is_some_and(|path| path.contains("ld-linux")));
+        assert!(elf.needed.iter().any(|name| name == "libc.so.6"));
+        assert!(elf.is_64 && !elf.is_go);
     }
 
     #[test]
     fn damaged_files_are_harmless() {
-        let head = File::open(std::env::current_exe().unwrap()).unwrap().bytes(0, 4096);
+        let head = own_head();
         for cut in 0..head.len() {
-            let _ = Elf::parse(&head[..cut].to_vec());
+            let _ = Elf::parse(Cursor::new(&head[..cut]));
         }
         for at in 0..head.len() {
             let mut damaged = head.clone();
             damaged[at] = 0xff;
-            let _ = Elf::parse(&damaged);
+            let _ = Elf::parse(Cursor::new(damaged));
         }
-        assert_eq!(Elf::parse(&b"#!/bin/sh\n".to_vec()), None);
+        assert_eq!(Elf::parse(Cursor::new(b"#!/bin/sh\n")), None);
     }
 }

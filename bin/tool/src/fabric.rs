@@ -1,0 +1,66 @@
+//! Sessions with the daemon about the running fabric, and how commands word their results.
+
+use std::process::ExitCode;
+
+use weft_ipc::{Client, ConnectError, ConnectOptions, RequestError, Spawn};
+
+/// Opens a session for commands about the fabric, whichever host this program runs as.
+///
+/// # Errors
+/// No fabric is up and `spawn` starts no daemon, or the daemon cannot be reached; the text is for the user.
+pub fn session(spawn: Spawn) -> Result<Client, String> {
+    crate::announce::announce_daemon();
+    let options =
+        ConnectOptions { program: "weft".to_owned(), host: String::new(), spawn, ..ConnectOptions::default() };
+    Client::connect(&options).map_err(|error| match error {
+        ConnectError::NotRunning => "no fabric is up in this network namespace: bring one up with `weft up`".to_owned(),
+        error => error.to_string(),
+    })
+}
+
+/// Formats a failed request's error for the user.
+pub fn spell(error: RequestError) -> String {
+    match error {
+        RequestError::Refused(refusal) if !refusal.text.is_empty() => refusal.text,
+        error => error.to_string(),
+    }
+}
+
+/// Returns success, or prints the error with the command's name.
+pub fn finish(name: &str, result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            crate::errln!("{name}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Formats a count with its noun: `1 switch`, `2 switches`, `3 hosts`.
+pub fn counted(count: impl std::fmt::Display, thing: &str) -> String {
+    let count = count.to_string();
+    let ending = match count.as_str() {
+        "1" => "",
+        _ if thing.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{count} {thing}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thing_is_singular() {
+        for (text, said) in [
+            (counted(1, "host"), "1 host"),
+            (counted(2, "host"), "2 hosts"),
+            (counted(1, "switch"), "1 switch"),
+            (counted(0, "switch"), "0 switches"),
+        ] {
+            assert_eq!(text, said);
+        }
+    }
+}

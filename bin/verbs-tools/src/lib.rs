@@ -1,0 +1,16 @@
+//! Verbs and connection manager tools: the example programs of rdma-core and qperf, for machines without Debian's
+//! packages, and `weft perf`.
+//!
+//! - [`tools`] has a file for each tool and the table of them;
+//! - [`perf`] measures bandwidth, latency and message rate;
+//! - `pingpong` is shared by the `ibv_*_pingpong` tools, `cm_tools` by those of the connection manager;
+//! - [`devinfo`] has the attributes that `ibv_devinfo` prints.
+
+mod cm_tools;
+pub mod devinfo;
+pub mod perf;
+mod pingpong;
+pub mod tools;
+
+// The modules name these `crate::output`, `crate::errln!` and so on.
+use weft_tool::{errln, errno, getopt, outln, output, spin};
