@@ -1,10 +1,11 @@
-//! The project's own chores: `cargo xtask test`, `ci`, `lint`, `bench`, `abi`, `vm`, `counts`, `docs`, `deny`, `tidy`.
+//! The project's own chores: `cargo xtask test`, `ci`, `lint`, `bench`, `abi`, `vm`, `counts`, `docs`, `dist`, `deny`, `tidy`.
 //!
 //! Each chore is one file; shared helpers (running cargo, finding the repository) are in `cargo.rs`.
 
 mod bench;
 mod cargo;
 mod counts;
+mod dist;
 mod docs;
 mod layers;
 mod lint;
@@ -47,6 +48,8 @@ enum Chore {
     Counts,
     /// Build the book (docs/) into target/book.
     Docs,
+    /// Make the packages that users install, in target/dist: tarball, Debian package, wheel, container context.
+    Dist(dist::Options),
     /// Check licences and origins of all dependencies (deny.toml).
     Deny,
     /// Format the sources.
@@ -80,6 +83,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Vm(options) => vm::run(&options),
         Chore::Counts => counts::run(),
         Chore::Docs => docs::build(),
+        Chore::Dist(options) => dist::run(&options),
         Chore::Deny => lint::deny(&lint::CARGO_DENY.install()?),
         Chore::Tidy => cargo::run(&["fmt", "--all"], &[]),
         Chore::BenchPeer(own) => bench::peers::run(&own),
