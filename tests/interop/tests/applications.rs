@@ -67,10 +67,7 @@ fn ucx() {
         let tests = UCX_TRANSPORTS.iter().flat_map(|t| UCX_TESTS.iter().map(move |c| (t, c))).step_by(every);
         for (transport, (test, count, bytes)) in tests {
             let words = format!("-t {test} -n {count} -s {bytes}");
-            table.case(&format!("{shape:?} {who:?}: {transport} {words}"), || match *test {
-                STALLING if shape == Shape::One => stalling(|| perftest(&lab, who, transport, &words)),
-                _ => perftest(&lab, who, transport, &words),
-            });
+            table.case(&format!("{shape:?} {who:?}: {transport} {words}"), || perftest(&lab, who, transport, &words));
         }
         for (transport, words) in UCT_TESTS.iter().step_by(every) {
             table.case(&format!("{shape:?} {who:?}: UCT {transport} {words}"), || {
@@ -244,18 +241,6 @@ fn mpich() {
         }
     }
     table.finish();
-}
-
-/// The test of ucx_perftest that meets a known defect (docs/limits.md, "Known defects"): within a host one of some
-/// hundred runs stalls, because one end does not get what the other sent.
-const STALLING: &str = "tag_sync_lat";
-
-/// Runs a case that may meet that defect, once more if it fails, and says so.
-fn stalling(run: impl Fn() -> Result<()>) -> Result<()> {
-    run().or_else(|error| {
-        println!("a stalled connection (a known defect): {error:#}\nthe case runs again");
-        run()
-    })
 }
 
 /// Runs one test of ucx_perftest at both ends.

@@ -116,8 +116,10 @@ impl Peers {
         }
         self.expected.remove(&slot);
         let Some((_, generation)) = self.published.remove(&slot) else { return };
-        let involved = |&&(low, high): &&Slots| low == slot || high == slot;
-        let pairs: Vec<Slots> = self.pairs.keys().filter(involved).copied().collect();
+        let involves = |&(low, high): &Slots| low == slot || high == slot;
+        // The next process of the slot gets pairs of its own, which its peers' next requests must not end.
+        self.fetched.retain(|_, slots| !involves(slots));
+        let pairs: Vec<Slots> = self.pairs.keys().copied().filter(involves).collect();
         for slots in pairs {
             self.pairs.remove(&slots);
             host.forget_pair(slots);

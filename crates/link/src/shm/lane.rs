@@ -1,7 +1,8 @@
 //! A lane: a ring of slots with one writing process and one reading process. A frame is one slot or several consecutive
 //! ones; its stamp, written last, makes it valid. The stamp combines the lane's key and the position, so that neither
-//! an old lap nor payload can pass for a frame. Positions count slots and never wrap. Each side keeps its own; only the
-//! reader publishes its position, so that the writer knows its room.
+//! an old lap nor payload can pass for a frame. Payload therefore never leaves a part of an old stamp: that part, with
+//! payload beside it, could be the stamp of a later position. Positions count slots and never wrap. Each side keeps its
+//! own; only the reader publishes its position, so that the writer knows its room.
 
 use std::sync::atomic::Ordering;
 
@@ -14,6 +15,8 @@ use super::layout::{LANE_SLOTS, LINE, Side};
 
 /// Bytes of a gather list's element in a frame: address, length, key.
 const SGE_BYTES: usize = 16;
+/// Bytes of a stamp.
+const STAMP_BYTES: usize = size_of::<u64>();
 
 /// Returns the key of the lane from one process to another, which both can compute.
 pub(super) fn lane_key(from: u64, to: u64) -> u64 {
@@ -82,6 +85,10 @@ impl Writer {
             self.head += pad;
         }
         let start = at(self.ring, self.head);
+        let in_last_slot = (HEAD_BYTES + len as usize) % LINE;
+        if (1..STAMP_BYTES).contains(&in_last_slot) {
+            pair.word(start + HEAD_BYTES + len as usize - in_last_slot).store(0, Ordering::Relaxed);
+        }
         if len > 0 {
             // SAFETY: inside the ring, checked by `bytes`; `payload` names bytes that this process may read, and the
             // ring is no part of them. The reader reads the frame only after it is stamped.
@@ -240,6 +247,46 @@ impl Reader {
             let from = pair.bytes(at(self.ring, self.tail) + HEAD_BYTES + offset as usize, len);
             // SAFETY: the source is inside the ring, the target is borrowed exclusively.
             unsafe { copy(from, out.as_mut_ptr(), len) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::PAIR_BYTES;
+    use super::*;
+    use weft_transport::same_host::FrameKind;
+
+    /// One lap leaves a stamp in every slot. In the next, payload whose last bytes are chosen for it overwrites the first
+    /// bytes of each second stamp, so that the rest completes the stamp that the reader expects there a lap later.
+    #[test]
+    fn payload_over_a_part_of_an_old_stamp_is_no_stamp() {
+        for spilled in 1..STAMP_BYTES {
+            let pair = Shared::private(PAIR_BYTES).unwrap();
+            let key = lane_key(0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321);
+            let (mut writer, mut reader) = (Writer::new(Side(0), Side(0), key), Reader::new(Side(0), Side(0), key));
+            let mut pass = |payload: &[u8]| {
+                let frame = Frame::new(FrameKind::Send, 1, 2);
+                assert_eq!(writer.push(&pair, &frame, Outgoing::Bytes(payload)), Ok(true));
+                let got = reader.look(&pair).unwrap().expect("the frame");
+                assert_eq!(got.bytes as usize, payload.len());
+                reader.end(&pair, got.bytes);
+                assert_eq!(reader.look(&pair), Ok(None), "nothing else was written ({spilled} bytes)");
+                reader.tail
+            };
+            let mut at = 0;
+            while at < LANE_SLOTS {
+                at = pass(&[]);
+            }
+            while at < 2 * LANE_SLOTS {
+                let stamp = key ^ (at + 1 + LANE_SLOTS);
+                let mut payload = vec![0; LINE - HEAD_BYTES];
+                payload.extend_from_slice(&stamp.to_ne_bytes()[..spilled]);
+                at = pass(&payload);
+            }
+            while at < 3 * LANE_SLOTS {
+                at = pass(&[]);
+            }
         }
     }
 }

@@ -47,6 +47,28 @@ fn both_get_the_same_pair_and_hear_of_each_other() {
 }
 
 #[test]
+fn the_next_process_of_a_slot_is_met_by_those_who_met_the_last() {
+    let mut world = World::new(false);
+    let ((a, slot_a), (b, slot_b)) = (world.process(7, 70), world.process(7, 80));
+    assert!(world.meet(b, slot_a).unwrap().is_some());
+    assert!(world.meet(a, slot_b).unwrap().is_some(), "the last to fetch");
+    world.broker.disconnect(world.now, b, &mut world.host);
+    world.settle();
+    // Slots rest before they are used again.
+    let (next, slot) = loop {
+        let (client, slot) = world.process(7, 90);
+        if slot == slot_b {
+            break (client, slot);
+        }
+        world.now += std::time::Duration::from_secs(10);
+        world.broker.disconnect(world.now, client, &mut world.host);
+        world.settle();
+    };
+    assert!(world.meet(next, slot_a).unwrap().is_some());
+    assert!(world.meet(a, slot).is_ok_and(|grant| grant.is_some()), "the new pair is still there");
+}
+
+#[test]
 fn strangers_get_lanes_and_nothing_else() {
     let mut world = World::new(false);
     let ((a, _), (_, other)) = (world.process(7, 1), world.process(8, 2));
