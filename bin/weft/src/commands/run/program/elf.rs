@@ -104,7 +104,9 @@ fn file_offset<H: FileHeader>(segments: &[H::ProgramHeader], endian: H::Endian, 
 }
 
 fn text_at<'a, R: ReadRef<'a>>(data: R, at: u64) -> Option<String> {
-    let bytes = data.read_bytes_at_until(at..at.checked_add(TEXT_BYTES_MAX)?, 0).ok()?;
+    // A range beyond the end of the file is refused.
+    let end = at.checked_add(TEXT_BYTES_MAX)?.min(data.len().ok()?);
+    let bytes = data.read_bytes_at_until(at..end, 0).ok()?;
     String::from_utf8(bytes.to_vec()).ok()
 }
 
@@ -126,6 +128,14 @@ mod tests {
         assert!(elf.interpreter.is_some_and(|path| path.contains("ld-linux")));
         assert!(elf.needed.iter().any(|name| name == "libc.so.6"));
         assert!(elf.is_64 && !elf.is_go);
+    }
+
+    #[test]
+    fn a_file_shorter_than_the_longest_text_is_read() {
+        let path = "/bin/true";
+        assert!(std::fs::metadata(path).unwrap().len() < TEXT_BYTES_MAX);
+        let elf = Elf::parse(File::open(path).unwrap()).unwrap();
+        assert!(elf.needed.iter().any(|name| name == "libc.so.6"), "{elf:?}");
     }
 
     #[test]
