@@ -132,6 +132,10 @@ impl Engine {
                 return Stopped::Come;
             }
             if woken & 1 << token::SIGNAL != 0 {
+                if matches!(next, Next::Turn) {
+                    // The signal may take the thread back to the program, which leaves this work undone.
+                    self.driver.wake();
+                }
                 return Stopped::Signal;
             }
             woken = match next {
