@@ -18,13 +18,17 @@ pub struct Options {
     /// Run only tests whose name contains this text (in every ring).
     #[arg(long)]
     filter: Option<String>,
-    /// Run only this ring (rules, unit, build, sim, interop); may be repeated.
+    /// Run only this ring (rules, unit, loom, build, sim, interop); may be repeated.
     #[arg(long)]
     ring: Vec<String>,
     /// Set the rounds of the soak: hosts that lose addresses, links, routes, daemons and programs, and long messages
     /// with loss to Linux's rxe. A round takes one to two seconds. [default: a sample]
     #[arg(long, value_name = "ROUNDS")]
     soak: Option<u32>,
+    /// Let the models of shared memory (ring loom) preempt threads three times in a run instead of twice, which takes
+    /// many minutes.
+    #[arg(long)]
+    all: bool,
     /// Continue after a ring has failed.
     #[arg(long)]
     keep_going: bool,
@@ -34,10 +38,14 @@ pub struct Options {
 const RINGS: &[(&str, &[&str])] = &[
     ("rules", &[]),
     ("unit", &["test", "--workspace", "--exclude", "weft-interop", "--exclude", "weft-sim"]),
+    ("loom", &["test", "--release", "--package", "weft-ipc", "--package", "weft-link", "--lib"]),
     ("build", &["build", "--profile", product::SHIPPED]),
     ("sim", &["test", "-p", "weft-sim", "--tests"]),
     ("interop", &["test", "-p", "weft-interop", "--tests"]),
 ];
+
+/// Beginning of a model's name: with loom's atomics only models run.
+const MODELS: &str = "loom_";
 
 /// Runs the rings; an error if any test failed.
 pub fn run(options: &Options) -> Result<()> {
@@ -55,6 +63,9 @@ pub fn run(options: &Options) -> Result<()> {
         }
         if summary.failed() && !options.keep_going {
             summary.rings.push(Ring::not_run(name));
+            continue;
+        }
+        if *name == "loom" && options.filter.as_ref().is_some_and(|filter| !filter.contains(MODELS)) {
             continue;
         }
         let started = Instant::now();
@@ -101,7 +112,7 @@ fn from_result(name: &'static str, result: Result<()>) -> Ring {
 fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, report: &PathBuf) -> Result<Ring> {
     let mut args: Vec<&str> = args.to_vec();
     args.push("--no-fail-fast");
-    args.extend(options.filter.as_deref());
+    args.extend(options.filter.as_deref().or((name == "loom").then_some(MODELS)));
     if name == "interop" {
         // Polling programs need a core each; labs take turns anyway.
         args.extend(["--", "--test-threads", "1"]);
@@ -112,6 +123,11 @@ fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, 
     command.env("WEFT_SKIPS", skips).env("WEFT_REPORT", report).stdout(Stdio::piped());
     if options.quick {
         command.env("WEFT_QUICK", "1");
+    }
+    if name == "loom" {
+        // Its own target directory: the flag concerns every crate.
+        command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", cargo::root().join("target/loom"));
+        command.env("LOOM_MAX_PREEMPTIONS", if options.all { "3" } else { "2" });
     }
     if let Some(rounds) = options.soak {
         command.env("WEFT_SOAK", rounds.to_string());

@@ -34,6 +34,7 @@ pub mod shared;
 pub mod signals;
 pub mod sockopt;
 pub mod spawn;
+pub mod sync;
 pub mod thread;
 pub mod udp;
 pub mod unix;

@@ -2,83 +2,20 @@
 //! the file checks that, so that no process can pull the pages out from under another. Another process may change the
 //! content at any moment: code reads and writes it by atomic words and plain copies, and never borrows it as bytes.
 
+#[cfg(loom)]
+#[path = "shared/modelled.rs"]
+mod pages;
+#[cfg(not(loom))]
+mod pages;
+
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::AsFd;
 
 use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
-use rustix::mm::{madvise, mmap, mmap_anonymous, mprotect, munmap};
 
-const READ_WRITE: MprotectFlags = MprotectFlags::READ.union(MprotectFlags::WRITE);
-
-/// Pages mapped separately in the address space, unmapped on drop. A forked child does not inherit them.
-#[derive(Debug)]
-struct Pages {
-    base: NonNull<u8>,
-    len: usize,
-}
-
-// SAFETY: the pages are ordinary memory, and every access to them goes through atomics or copies of the caller's.
-unsafe impl Send for Pages {}
-// SAFETY: as above.
-unsafe impl Sync for Pages {}
-
-impl Pages {
-    /// Maps `len` bytes of a file, or of anonymous memory. The rights are set after the mapping: a program may have
-    /// asked for all its mappings to be made present and locked (mlockall), and a file with holes must keep them. The
-    /// calls bypass the C library, whose mmap and madvise Open MPI and UCX overwrite while our threads may be inside of
-    /// them.
-    fn map(fd: Option<BorrowedFd<'_>>, len: usize, rights: MprotectFlags) -> io::Result<Pages> {
-        let (anywhere, none) = (std::ptr::null_mut(), ProtFlags::empty());
-        // SAFETY: a new mapping at an address of the kernel's choice affects no existing memory.
-        let at = unsafe {
-            match fd {
-                Some(fd) => mmap(anywhere, len, none, MapFlags::SHARED | MapFlags::NORESERVE, fd, 0),
-                None => mmap_anonymous(anywhere, len, none, MapFlags::PRIVATE | MapFlags::NORESERVE),
-            }
-        }?;
-        let base = NonNull::new(at.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let pages = Pages { base, len };
-        // SAFETY: the mapping is ours alone, and no other code knows its address yet.
-        unsafe {
-            mprotect(at, len, rights)?;
-            madvise(at, len, Advice::LinuxDontFork)?;
-        }
-        Ok(pages)
-    }
-
-    /// Returns the words from an offset on.
-    ///
-    /// # Panics
-    /// They lie beyond the end, or are not aligned: an internal error, as offsets never come from another process.
-    #[inline]
-    fn words<const N: usize>(&self, offset: usize) -> &[AtomicU64; N] {
-        assert!(offset.is_multiple_of(8) && offset <= self.len && self.len - offset >= N * 8, "outside shared memory");
-        // SAFETY: in bounds and aligned, checked above; mapped as long as `self` lives; every access is atomic.
-        unsafe { &*self.base.as_ptr().add(offset).cast::<[AtomicU64; N]>() }
-    }
-
-    /// Returns the address of the bytes from an offset on.
-    ///
-    /// # Panics
-    /// They lie beyond the end.
-    #[inline]
-    fn bytes(&self, offset: usize, len: usize) -> *mut u8 {
-        assert!(offset <= self.len && self.len - offset >= len, "outside shared memory");
-        // SAFETY: in bounds, checked above.
-        unsafe { self.base.as_ptr().add(offset) }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and every borrow of its words has ended.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
-    }
-}
+use crate::sync::{AtomicU64, Ordering};
+use pages::{Pages, READ_ONLY, READ_WRITE};
 
 /// Shared memory that this process may write.
 #[derive(Debug)]
@@ -123,14 +60,7 @@ impl Shared {
     /// stores need not wait. Has no effect beyond the end.
     #[inline]
     pub fn expect_write(&self, offset: usize, len: usize) {
-        #[cfg(target_arch = "x86_64")]
-        for at in (offset..offset.saturating_add(len).min(self.0.len)).step_by(64) {
-            let line = self.0.bytes(at, 0);
-            // SAFETY: a hint about an address; it neither reads nor writes, nor faults.
-            unsafe { std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags)) };
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = (offset, len);
+        self.0.expect_write(offset, len);
     }
 
     /// Maps memory of another process; the file must have this fixed size.
@@ -161,13 +91,22 @@ impl Shared {
         self.0.words(offset)
     }
 
-    /// Returns the address of bytes, for a copy to or from them.
+    /// Calls `f` with the address of bytes to copy from. Another process may change them meanwhile.
     ///
     /// # Panics
     /// They lie beyond the end: an internal error.
     #[inline]
-    pub fn bytes(&self, offset: usize, len: usize) -> *mut u8 {
-        self.0.bytes(offset, len)
+    pub fn read<R>(&self, offset: usize, len: usize, f: impl FnOnce(*const u8) -> R) -> R {
+        self.0.read(offset, len, f)
+    }
+
+    /// Calls `f` with the address of bytes to copy to. Another process may change them meanwhile.
+    ///
+    /// # Panics
+    /// They lie beyond the end: an internal error.
+    #[inline]
+    pub fn write<R>(&self, offset: usize, len: usize, f: impl FnOnce(*mut u8) -> R) -> R {
+        self.0.write(offset, len, f)
     }
 }
 
@@ -178,7 +117,7 @@ impl SharedView {
     /// `InvalidData` if it does not; no address space is left.
     pub fn map(file: impl AsFd, len: usize) -> io::Result<SharedView> {
         check(&file, len)?;
-        Ok(SharedView(Pages::map(Some(file.as_fd()), len, MprotectFlags::READ)?))
+        Ok(SharedView(Pages::map(Some(file.as_fd()), len, READ_ONLY)?))
     }
 
     /// Returns the word at an offset.
@@ -236,7 +175,7 @@ fn check(file: &impl AsFd, len: usize) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidData, "memory of another size, or of one that can change"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use weft_sys::shared::Shared;
+use weft_sys::sync::{AtomicU64, Ordering, fence, store_then_check};
 
 use super::ring::{Writer, change, holds_some, processor_here};
 use super::{
@@ -84,13 +84,14 @@ impl DaemonRing {
 
     /// Announces that the daemon polls the ring from now on.
     pub fn attend(&mut self) {
-        self.memory().word(ATTENTION_AT).store(attention::ATTENDING, Ordering::SeqCst);
+        // Reads the call that it answers, so that everything before the call is visible.
+        self.memory().word(ATTENTION_AT).swap(attention::ATTENDING, Ordering::SeqCst);
     }
 
     /// Announces that the program has to call the daemon from now on. Returns false if a request waits: poll once more.
     #[must_use]
     pub fn sleep(&mut self) -> bool {
-        self.memory().word(ATTENTION_AT).store(attention::ASLEEP, Ordering::SeqCst);
+        store_then_check(self.memory().word(ATTENTION_AT), attention::ASLEEP);
         !self.has_request()
     }
 
@@ -136,6 +137,8 @@ impl DaemonRing {
     }
 
     fn take_back(&mut self, may: impl Fn(u64) -> bool, each: &mut dyn FnMut(Slot)) -> bool {
+        // Pairs with a program that announces its state and then checks for answers.
+        fence(Ordering::SeqCst);
         let word = self.word().load(Ordering::SeqCst);
         let (taken, program, written) = (word >> state::BITS, word & state::MASK, self.answers.written);
         // If the word changes meanwhile, the program is at work.

@@ -27,9 +27,11 @@
 //! reads them. An end that breaks these rules loses its own datagrams and nothing else.
 
 mod daemon;
+#[cfg(all(test, loom))]
+mod models;
 mod program;
 mod ring;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use daemon::DaemonRing;
@@ -38,14 +40,15 @@ pub use program::{AnswerReader, Pushed, RequestWriter, program_ends};
 use crate::umad::UMAD_HEAD_BYTES;
 use ring::Direction;
 
-/// Bytes of a datagram that fits a slot, exactly.
-pub const UMAD_RING_MAD_BYTES: usize = 256;
+/// Bytes of a datagram that fits a slot, exactly. Models have small slots and rings, because every word costs time in
+/// each of their runs.
+pub const UMAD_RING_MAD_BYTES: usize = if cfg!(loom) { 8 } else { 256 };
 
 /// Bytes of a slot.
 pub const UMAD_SLOT_BYTES: usize = UMAD_HEAD_BYTES + UMAD_RING_MAD_BYTES;
 
 /// Slots of a ring.
-pub const UMAD_RING_SLOTS: u64 = 256;
+pub const UMAD_RING_SLOTS: u64 = if cfg!(loom) { 2 } else { 256 };
 
 /// Bytes of a port's shared memory.
 pub const UMAD_RING_BYTES: usize = SLOTS_AT + 2 * RING_BYTES;
@@ -73,7 +76,7 @@ const DAEMONS_PROCESSOR_AT: usize = ATTENTION_AT + 8;
 const ANSWERS: Direction = Direction { written_at: 2 * LINE, taken_at: 3 * LINE, slots_at: SLOTS_AT + RING_BYTES };
 const ATTENTION_AT: usize = 4 * LINE;
 const BY_SOCKET_AT: usize = 6 * LINE;
-const SLOTS_AT: usize = 4096;
+const SLOTS_AT: usize = if cfg!(loom) { 7 * LINE } else { 4096 };
 
 /// Values of the attention word.
 mod attention {

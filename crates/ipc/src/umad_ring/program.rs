@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use weft_sys::sync::{AtomicU64, Ordering, fence};
 
 use weft_sys::shared::Shared;
 
@@ -163,12 +163,16 @@ impl AnswerReader {
     #[must_use]
     pub fn begin_sleep(&mut self) -> bool {
         let before = self.word().fetch_or(state::ASLEEP, Ordering::SeqCst);
+        // Pairs with a daemon that puts an answer in and then checks whether the program sleeps.
+        fence(Ordering::SeqCst);
         !self.holds_some(before >> state::BITS)
     }
 
     /// Announces that the program is awake, and does not poll.
     pub fn end_wait(&self) {
         self.word().fetch_and(!state::MASK, Ordering::SeqCst);
+        // Pairs with a daemon that falls asleep and then checks whether the program polls.
+        fence(Ordering::SeqCst);
     }
 
     /// Returns whether the caller must call the daemon: answers wait in the ring, and it fell asleep while the program

@@ -1,7 +1,7 @@
 //! A ring of slots in shared memory: the layout of its words and slots, and the end that fills it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use weft_sys::sync::{AtomicU64, Ordering};
 
 use weft_sys::processors;
 use weft_sys::shared::Shared;
@@ -95,5 +95,9 @@ pub(super) fn change(word: &AtomicU64, from: u64, to: u64) -> bool {
 
 /// Returns the processor's number plus one for a word, or 0 if it is unknown.
 pub(super) fn processor_here() -> u64 {
+    if cfg!(loom) {
+        // A model's runs must not differ by where it runs.
+        return 1;
+    }
     processors::current().map_or(0, |number| number as u64 + 1)
 }

@@ -1,9 +1,9 @@
 use super::*;
 use crate::umad::UmadHead;
 use proptest::prelude::*;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use weft_sys::shared::Shared;
+use weft_sys::sync::Ordering;
 
 fn mad(n: u64) -> [u8; UMAD_RING_MAD_BYTES] {
     std::array::from_fn(|at| (n as usize + at) as u8)

@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use weft_sys::sync::{AtomicU64, Ordering, fence};
 
 use weft_sys::bell::{self, Heard};
 use weft_sys::shared::Shared;
@@ -28,9 +28,9 @@ use weft_verbs::QPN_INDEX_BITS;
 use weft_wire::link_packet::LINK_PACKET_MAX;
 
 /// Bytes of the ring from a process to the switches.
-const OUT_BYTES: usize = 1 << 20;
+const OUT_BYTES: usize = if cfg!(loom) { 64 } else { 1 << 20 };
 /// Bytes of the ring to a process: many processes may send to it at once.
-const IN_BYTES: usize = 2 << 20;
+const IN_BYTES: usize = if cfg!(loom) { 64 } else { 2 << 20 };
 /// Bytes of a record's head.
 const HEAD: usize = 8;
 /// In place of a length: the next record is at the ring's beginning.
@@ -56,7 +56,7 @@ const IN: Way = Way { written_at: 2 * LINE, taken_at: 3 * LINE, ring_at: RINGS_A
 const ATTENTION_AT: usize = 4 * LINE;
 const SLEEP_AT: usize = 5 * LINE;
 const WANTS_ROOM_AT: usize = 6 * LINE;
-pub(super) const RINGS_AT: usize = 4096;
+pub(super) const RINGS_AT: usize = if cfg!(loom) { 7 * LINE } else { 4096 };
 pub(super) const MEMORY_BYTES: usize = RINGS_AT + OUT_BYTES + IN_BYTES;
 
 const ASLEEP: u64 = 0;
@@ -114,9 +114,10 @@ impl Writer {
         }
         let at = (at + skipped) % self.way.bytes;
         self.head(at, packet.len() as u32, label);
-        let to = self.memory.bytes(self.way.ring_at + at + HEAD, packet.len());
-        // SAFETY: the target is within the ring, which nothing borrows; the source is borrowed and elsewhere.
-        unsafe { std::ptr::copy_nonoverlapping(packet.as_ptr(), to, packet.len()) };
+        self.memory.write(self.way.ring_at + at + HEAD, packet.len(), |to| {
+            // SAFETY: the target is within the ring, which nothing borrows; the source is borrowed and elsewhere.
+            unsafe { std::ptr::copy_nonoverlapping(packet.as_ptr(), to, packet.len()) };
+        });
         self.written = self.written.wrapping_add((skipped + need) as u64);
         self.memory.word(self.way.written_at).store(self.written, Ordering::Release);
         true
@@ -200,13 +201,12 @@ impl Reader {
         }
         out.clear();
         out.reserve(len);
-        let from = self.memory.bytes(self.way.ring_at + at + HEAD, len);
         // SAFETY: the source is within the ring; the target has room for so many bytes, and is ours alone. Bytes that
         // change meanwhile are still valid bytes.
-        unsafe {
+        self.memory.read(self.way.ring_at + at + HEAD, len, |from| unsafe {
             std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), len);
             out.set_len(len);
-        }
+        });
         self.taken = self.taken.wrapping_add((skipped + need) as u64);
         self.memory.word(self.way.taken_at).store(self.taken, Ordering::Release);
         Ok(Some(label))
@@ -291,7 +291,7 @@ impl ProcessEnd {
 
     /// Makes the daemon ring from now on, because no thread polls the ring. Returns `false` if packets wait already.
     pub fn fall_asleep(&mut self) -> bool {
-        self.out.memory.word(SLEEP_AT).store(SLEEPS, Ordering::SeqCst);
+        self.out.memory.word(SLEEP_AT).swap(SLEEPS, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         !self.inward.has_some()
     }
@@ -357,24 +357,29 @@ impl SwitchEnd {
 
     /// Makes the process call as soon as it has made room. Returns `false` if it may have made some already.
     pub fn want_room(&self) -> bool {
-        self.out.memory.word(WANTS_ROOM_AT).store(1, Ordering::SeqCst);
+        self.out.memory.word(WANTS_ROOM_AT).swap(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         !self.inward.is_taken()
     }
 
     /// Announces that the daemon polls the ring. `Gone`: the process cannot call any more.
     pub fn attend(&self) -> Heard {
-        self.out.memory.word(ATTENTION_AT).store(ATTENDING, Ordering::SeqCst);
+        // Reads the call that it answers, so that everything before the call is visible.
+        self.out.memory.word(ATTENTION_AT).swap(ATTENDING, Ordering::SeqCst);
         bell::silence(&self.call)
     }
 
     /// Announces that the daemon sleeps until called. Returns `false` if there is a packet: poll once more.
     pub fn sleep(&mut self) -> bool {
-        self.out.memory.word(ATTENTION_AT).store(ASLEEP, Ordering::SeqCst);
+        self.out.memory.word(ATTENTION_AT).swap(ASLEEP, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         !self.out.has_some()
     }
 }
+
+#[cfg(all(test, loom))]
+#[path = "models.rs"]
+mod models;
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use weft_sys::sync::{self, AtomicU64, Ordering, fence};
 
 use rustc_hash::FxHashMap;
 use weft_sys::share::Extent;
@@ -101,8 +101,8 @@ impl Board {
     #[inline]
     pub fn announce(&mut self, slot: u32) {
         self.copies = self.copies.wrapping_add(1) & ((1 << COPY_COUNTER_BITS) - 1);
-        // Sequentially consistent, against the peer that removes the entry.
-        self.memory.word(COPYING).swap(u64::from(slot) << COPY_COUNTER_BITS | self.copies, Ordering::SeqCst);
+        // Against the peer that removes the entry.
+        sync::store_then_check(self.memory.word(COPYING), u64::from(slot) << COPY_COUNTER_BITS | self.copies);
     }
 
     /// Withdraws the announcement after the copy.
@@ -197,8 +197,8 @@ impl Board {
     fn erase(&self, at: usize) -> bool {
         let first = self.memory.word(at);
         let version = first.load(Ordering::Relaxed) as u32;
-        // Sequentially consistent, against the peer that announces a copy.
-        first.store(u64::from(version.wrapping_add(2)), Ordering::SeqCst);
+        // Against the peer that announces a copy.
+        sync::store_then_check(first, u64::from(version.wrapping_add(2)));
         true
     }
 

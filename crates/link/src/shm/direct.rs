@@ -16,7 +16,7 @@ impl Host {
     /// Runs `act` on a living peer while this process's board announces a copy from or to it. Copies within this
     /// process need no announcement: its own revocations wait for the lock that the caller holds.
     #[inline]
-    fn announced<R>(&mut self, index: u32, act: impl FnOnce(&mut Peer, Us) -> Option<R>) -> Option<R> {
+    pub(super) fn announced<R>(&mut self, index: u32, act: impl FnOnce(&mut Peer, Us) -> Option<R>) -> Option<R> {
         let peer = self.peers.get_mut(index as usize)?.as_deref_mut()?;
         if !peer.alive {
             return None;

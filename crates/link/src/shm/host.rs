@@ -2,8 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
+use weft_sys::sync::{Ordering, fence};
 
 use rustc_hash::FxHashMap;
 use weft_sys::epoll::{Epoll, Interest, Ready};

@@ -4,7 +4,7 @@
 //! payload beside it, could be the stamp of a later position. Positions count slots and never wrap. Each side keeps its
 //! own; only the reader publishes its position, so that the writer knows its room.
 
-use std::sync::atomic::Ordering;
+use weft_sys::sync::Ordering;
 
 use weft_sys::shared::Shared;
 use weft_transport::same_host::{FRAME_BYTES_MAX, Frame, HostRange, Outgoing};
@@ -90,9 +90,9 @@ impl Writer {
             pair.word(start + HEAD_BYTES + len as usize - in_last_slot).store(0, Ordering::Relaxed);
         }
         if len > 0 {
-            // SAFETY: inside the ring, checked by `bytes`; `payload` names bytes that this process may read, and the
+            // SAFETY: inside the ring, checked by `write`; `payload` names bytes that this process may read, and the
             // ring is no part of them. The reader reads the frame only after it is stamped.
-            unsafe { write_payload(payload, pair.bytes(start + HEAD_BYTES, len as usize)) };
+            pair.write(start + HEAD_BYTES, len as usize, |to| unsafe { write_payload(payload, to) });
         }
         self.stamp(pair, encode(frame, len as u32));
         self.head += slots;
@@ -232,10 +232,10 @@ impl Reader {
     pub fn place(&self, pair: &Shared, bytes: u32, offset: u32, to: HostRange) {
         let len = to.len.min(u64::from(bytes.saturating_sub(offset))) as usize;
         if len > 0 && !is_null(to) {
-            let from = pair.bytes(at(self.ring, self.tail) + HEAD_BYTES + offset as usize, len);
+            let from = at(self.ring, self.tail) + HEAD_BYTES + offset as usize;
             // SAFETY: the source is inside the ring; the target is memory that the adapter checked to be registered and
             // writable, and no program registers the ring.
-            unsafe { deliver(from, pointer(to.addr), len) };
+            pair.read(from, len, |from| unsafe { deliver(from, pointer(to.addr), len) });
         }
     }
 
@@ -244,9 +244,9 @@ impl Reader {
     pub fn peek(&self, pair: &Shared, bytes: u32, offset: u32, out: &mut [u8]) {
         let len = out.len().min(bytes.saturating_sub(offset) as usize);
         if len > 0 {
-            let from = pair.bytes(at(self.ring, self.tail) + HEAD_BYTES + offset as usize, len);
+            let from = at(self.ring, self.tail) + HEAD_BYTES + offset as usize;
             // SAFETY: the source is inside the ring, the target is borrowed exclusively.
-            unsafe { copy(from, out.as_mut_ptr(), len) };
+            pair.read(from, len, |from| unsafe { copy(from, out.as_mut_ptr(), len) });
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use weft_sys::sync::Ordering;
 
 use weft_sys::bell::{self, Heard};
 use weft_sys::event::EventFd;

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use weft_sys::pidfd;
+use weft_sys::{pidfd, sync};
 
 use super::host::Host;
 use super::peer::Peer;
@@ -36,7 +36,7 @@ fn wait_for(peer: &Peer, slot: u32) {
             return;
         }
         match looks {
-            0..SPINS => std::hint::spin_loop(),
+            0..SPINS => sync::spin_loop(),
             _ if looks < SPINS + YIELDS => std::thread::yield_now(),
             _ => std::thread::sleep(PAUSE),
         }

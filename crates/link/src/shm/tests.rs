@@ -4,5 +4,7 @@ mod arena;
 mod direct;
 mod hostile;
 mod lanes;
+#[cfg(loom)]
+mod models;
 mod pair;
 mod race;

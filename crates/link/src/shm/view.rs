@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{Ordering, fence};
+use weft_sys::sync::{Ordering, fence};
 
 use weft_sys::shared::SharedView;
 use weft_verbs::{PdId, Qpn};
