@@ -35,6 +35,8 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-ibverbs", 6),
     ("weft-rdmacm", 7),
     ("weft-ibumad", 6),
+    ("weft-audit", 1),
+    ("weft-view", 1),
     // The other side of it.
     ("weft-client", 1),
     // The command: the parts of its tools, and itself.

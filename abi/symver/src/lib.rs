@@ -58,6 +58,17 @@ pub fn build(soname: &str, sym: &str) {
     }
 }
 
+/// Makes a library that exports plain names findable beside the drop-in libraries. Loaders take it by its path, so it
+/// has no versions.
+pub fn build_plain(name: &str) {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,{name}");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete,-z,now");
+    if let Err(e) = links::make_plain(&PathBuf::from(var("OUT_DIR")), name) {
+        println!("cargo:warning=no {name} in the target directory's rdma/: {e}");
+    }
+}
+
 /// Lets the library call another of ours, `soname`, whose list is `sym`: `#[link(name = "ibverbs")]` finds the symbols
 /// with the versions in the list.
 ///

@@ -1,11 +1,23 @@
 //! `target/<profile>/rdma/`: the names under which the loader and `dlopen` look for the libraries.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// Links `soname`, and the name without its number, to the library that cargo will put beside the directory.
 pub fn make(out: &Path, soname: &str) -> io::Result<()> {
+    let dir = directory(out)?;
+    let plain = format!("{}.so", soname.split(".so").next().unwrap_or(soname));
+    link(&dir, soname, &format!("../{plain}"))?;
+    link(&dir, &plain, soname)
+}
+
+/// Links a library that has one name.
+pub fn make_plain(out: &Path, name: &str) -> io::Result<()> {
+    link(&directory(out)?, name, &format!("../{name}"))
+}
+
+fn directory(out: &Path) -> io::Result<PathBuf> {
     // OUT_DIR is <target>/<profile>/build/<package>-<hash>/out.
     let profile = out
         .ancestors()
@@ -14,9 +26,7 @@ pub fn make(out: &Path, soname: &str) -> io::Result<()> {
         .ok_or_else(|| io::Error::other(format!("{} is not below a target directory", out.display())))?;
     let dir = profile.join("rdma");
     fs::create_dir_all(&dir)?;
-    let plain = format!("{}.so", soname.split(".so").next().unwrap_or(soname));
-    link(&dir, soname, &format!("../{plain}"))?;
-    link(&dir, &plain, soname)
+    Ok(dir)
 }
 
 /// Replaces a link atomically, so that a program started meanwhile finds the old one or the new one.

@@ -7,9 +7,14 @@ use std::process::Command;
 use super::elf::{self, Needs};
 use super::layout::File;
 
-/// The shared libraries: cargo's file and the name that programs request.
-const LIBRARIES: [(&str, &str); 3] =
-    [("libibverbs.so", "libibverbs.so.1"), ("librdmacm.so", "librdmacm.so.1"), ("libibumad.so", "libibumad.so.3")];
+/// The shared libraries: cargo's file and the name that programs, or `weft run`, request.
+const LIBRARIES: [(&str, &str); 5] = [
+    ("libibverbs.so", "libibverbs.so.1"),
+    ("librdmacm.so", "librdmacm.so.1"),
+    ("libibumad.so", "libibumad.so.3"),
+    ("libweft_audit.so", "libweft_audit.so"),
+    ("libweft_view.so", "libweft_view.so"),
+];
 
 /// The shells: as `weft completions` calls them, and the name of their script.
 const SHELLS: [(&str, &str); 3] = [("bash", "weft"), ("zsh", "_weft"), ("fish", "weft.fish")];
