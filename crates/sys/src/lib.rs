@@ -16,6 +16,7 @@ pub mod file_size;
 pub mod foreign;
 pub mod fork;
 pub mod lease;
+pub mod lifetime;
 pub mod mapping;
 pub mod memory;
 pub mod namespace;

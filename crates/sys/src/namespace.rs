@@ -14,6 +14,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::thread::UnshareFlags;
 
+use crate::lifetime::{self, Lifetime};
+
 /// The way in which [`enter_mount_namespace`] succeeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entered {
@@ -146,14 +148,11 @@ pub fn detach(target: &Path) -> io::Result<()> {
 }
 
 /// Returns another process with the same mounts as this one; `None` if none can be found.
-pub fn another_process() -> Option<OwnedFd> {
+pub fn another_process() -> Option<Lifetime> {
     let own = std::fs::read_link("/proc/self/ns/mnt").ok()?;
-    let numbers = std::fs::read_dir("/proc").ok()?.flatten();
-    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    numbers
-        .filter(|number| *number != std::process::id())
-        .filter(|number| std::fs::read_link(format!("/proc/{number}/ns/mnt")).is_ok_and(|other| other == own))
-        .find_map(|number| crate::pidfd::open(number).ok().filter(|process| !crate::pidfd::is_dead(process)))
+    lifetime::find_another(|number| {
+        std::fs::read_link(format!("/proc/{number}/ns/mnt")).is_ok_and(|other| other == own)
+    })
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub mod path;
 pub mod proc;
 pub mod product;
 pub mod python;
+pub mod sandbox;
 pub mod skip;
 pub mod table;
 pub mod user;

@@ -14,7 +14,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::output;
-use crate::rdma_dir::{self, SONAMES};
+use crate::rdma_dir::{self, AUDIT};
 
 /// Vendor and class of the devices. `.internal` is reserved for private use, so no other vendor has this name.
 const KIND: &str = "weft.internal/hca";
@@ -75,13 +75,13 @@ fn write(args: &CdiArgs) -> Result<()> {
         .with_context(|| format!("cannot write {} (its directory must exist, and is root's)", file.display()))
 }
 
-/// The files of Weft's libraries, by soname. Links are resolved: a runtime would mount the link's target anyway.
+/// The files of Weft's libraries, by name. Links are resolved: a runtime would mount the link's target anyway.
 fn libraries(dir: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
-    let file = |soname: &'static str| {
-        let file = dir.join(soname);
-        Ok((soname, file.canonicalize().with_context(|| format!("{}: build all of Weft", file.display()))?))
+    let file = |name: &'static str| {
+        let file = dir.join(name);
+        Ok((name, file.canonicalize().with_context(|| format!("{}: build all of Weft", file.display()))?))
     };
-    SONAMES.into_iter().map(file).collect()
+    rdma_dir::all_names().map(file).collect()
 }
 
 fn specification(kind: &str, devices: u32, command: &Path, libraries: &[(&str, PathBuf)]) -> Value {
@@ -89,16 +89,17 @@ fn specification(kind: &str, devices: u32, command: &Path, libraries: &[(&str, P
     let weft = format!("{CONTAINER_DIR}/bin/weft");
     let library_dir = format!("{CONTAINER_DIR}/lib/weft");
     let mut mounts = vec![mount(command, weft.clone())];
-    mounts.extend(libraries.iter().map(|(soname, file)| mount(file, format!("{library_dir}/{soname}"))));
+    mounts.extend(libraries.iter().map(|(name, file)| mount(file, format!("{library_dir}/{name}"))));
     // A device without edits of its own is invalid. The mounts are the specification's: a container with two devices
     // gets them once.
     let device = |name: String| json!({"name": name, "containerEdits": {"env": [format!("WEFT_BIN={weft}")]}});
     let names = (0..devices).map(|number| number.to_string()).chain([ALL.to_owned()]);
+    let variables = [format!("LD_LIBRARY_PATH={library_dir}"), format!("LD_AUDIT={library_dir}/{AUDIT}")];
     json!({
         "cdiVersion": CDI_VERSION,
         "kind": kind,
         "devices": names.map(device).collect::<Value>(),
-        "containerEdits": {"env": [format!("LD_LIBRARY_PATH={library_dir}")], "mounts": mounts},
+        "containerEdits": {"env": variables, "mounts": mounts},
     })
 }
 

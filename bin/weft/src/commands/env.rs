@@ -1,6 +1,7 @@
 //! `eval $(weft env)`: prints only the variables, for users who want no namespace; `--shell` selects another shell's
 //! syntax, and `--github` hands them to the later steps of a GitHub job.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
-use super::run::library_path;
+use super::run::{audit, library_path};
 use crate::{output, rdma_dir};
 
 /// Options of `weft env`.
@@ -50,9 +51,12 @@ pub fn run(args: &EnvArgs) -> ExitCode {
 }
 
 fn tell(args: &EnvArgs) -> Result<()> {
-    let path = library_path(&rdma_dir::find()?).to_string_lossy().into_owned();
+    let dir = rdma_dir::find()?;
+    let text = |value: OsString| value.to_string_lossy().into_owned();
     let bin = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("weft"));
-    let variables = [("LD_LIBRARY_PATH", path), ("WEFT_BIN", bin.to_string_lossy().into_owned())];
+    let mut variables = vec![("LD_LIBRARY_PATH", text(library_path(&dir)))];
+    variables.extend(audit(&dir).map(|list| ("LD_AUDIT", text(list))));
+    variables.push(("WEFT_BIN", bin.to_string_lossy().into_owned()));
     if args.json {
         let all = variables.into_iter().map(|(name, value)| (name.to_owned(), value.into()));
         crate::outln!("{}", serde_json::Value::Object(all.collect()));

@@ -25,6 +25,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("programs", "WEFT_LOG", "stderr or a file: why a device does not open, a daemon that died; weft run sets stderr"),
     ("programs", "WEFT_HOST", "host of the fabric that programs and commands run as; weft run --host sets it"),
     ("programs", "WEFT_BIN", "the weft command that the libraries start as the daemon; weft env sets it"),
+    ("programs", "WEFT_VIEW", "directory that stands for /sys and /dev; weft run sets it where it cannot mount"),
     ("commands", "WEFT_LIB_DIR", "directory of Weft's libraries [default: the installation's]"),
     ("daemon", "WEFT_DAEMON_LOG", "file to whose end the daemon writes what happens; as weft daemon --log"),
 ];

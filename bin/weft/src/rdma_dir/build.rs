@@ -16,6 +16,9 @@ use super::origin::Origin;
 /// The lock file of builders, in the build's output directory. Its modification time is that of the last build.
 const STAMP: &str = "weft-libraries.stamp";
 
+/// The packages of the libraries.
+const PACKAGES: [&str; 5] = ["weft-ibverbs", "weft-rdmacm", "weft-ibumad", "weft-audit", "weft-view"];
+
 /// Makes cargo build the libraries if `held` finds none, or if cargo built the running command after them. Cargo prints
 /// its own errors; the caller reports missing libraries.
 pub fn build_if_needed(exe: &Path, origin: Option<&Origin>, held: &dyn Fn() -> Option<PathBuf>) {
@@ -95,7 +98,7 @@ impl Builder {
         let mut build = Command::new(&self.cargo);
         build.current_dir(&self.sources).args(["build", "--quiet", "--profile", &self.profile]);
         build.arg("--target-dir").arg(&self.target);
-        build.args(["--package", "weft-ibverbs", "--package", "weft-rdmacm", "--package", "weft-ibumad"]);
+        build.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
         build
     }
 

@@ -6,7 +6,7 @@
 use std::env::consts::ARCH;
 use std::path::{Path, PathBuf};
 
-use super::SONAMES;
+use super::all_names;
 
 /// File beside installed libraries: the release and the architecture, such as `0.1.0 x86_64`.
 const RELEASE_FILE: &str = "RELEASE";
@@ -45,7 +45,7 @@ pub fn fault(dir: &Path) -> Option<String> {
     if release != ours {
         return Some(format!("they belong to weft {release}, and this command is weft {ours}"));
     }
-    let missing = SONAMES.into_iter().filter(|soname| !dir.join(soname).exists());
+    let missing = all_names().filter(|name| !dir.join(name).exists());
     let missing = missing.collect::<Vec<_>>().join(", ");
     (!missing.is_empty()).then(|| format!("there is no {missing}"))
 }
@@ -59,8 +59,8 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("weft-installed-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         std::fs::write(dir.join(RELEASE_FILE), format!("{release}\n")).unwrap();
-        for soname in SONAMES.into_iter().filter(|soname| *soname != missing) {
-            std::fs::write(dir.join(soname), "").unwrap();
+        for name in all_names().filter(|name| *name != missing) {
+            std::fs::write(dir.join(name), "").unwrap();
         }
         dir
     }
@@ -79,6 +79,7 @@ mod tests {
         let other = fault_of("old", &format!("0.0.1 {ARCH}"), "").unwrap();
         assert!(other.starts_with("they belong to weft 0.0.1 "), "{other}");
         assert_eq!(fault_of("part", &ours, "libibumad.so.3").unwrap(), "there is no libibumad.so.3");
+        assert_eq!(fault_of("helper", &ours, "libweft_audit.so").unwrap(), "there is no libweft_audit.so");
     }
 
     #[test]

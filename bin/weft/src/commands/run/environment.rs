@@ -1,10 +1,13 @@
 //! The variables that `weft run` and `weft env` set, and checks of the values that the user gave.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+
+use crate::rdma_dir::{AUDIT, VIEW};
 
 /// `LD_LIBRARY_PATH` with `dir` prepended.
 pub fn library_path(dir: &Path) -> OsString {
@@ -14,6 +17,37 @@ pub fn library_path(dir: &Path) -> OsString {
         value.push(old);
     }
     value
+}
+
+/// `LD_AUDIT` with Weft's library in it, after those of the user; `None` if that library is not built.
+pub fn audit(dir: &Path) -> Option<OsString> {
+    let own = dir.join(AUDIT);
+    own.exists().then(|| with_own(env::var_os("LD_AUDIT"), own, b":"))
+}
+
+/// `LD_PRELOAD` with the library of the view in it, after those of the user.
+///
+/// # Errors
+/// The library is not built, or its path holds a character at which the loader divides the list.
+pub fn preload(dir: &Path) -> Result<OsString> {
+    let own = dir.join(VIEW);
+    if !own.exists() {
+        bail!("there is no {}; build or install all of Weft", own.display());
+    }
+    if own.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
+        bail!("{}: LD_PRELOAD can name no path with a blank or a colon; move Weft elsewhere", own.display());
+    }
+    Ok(with_own(env::var_os("LD_PRELOAD"), own, b" :"))
+}
+
+/// A loader's list with `own` at its end, once.
+fn with_own(list: Option<OsString>, own: PathBuf, separators: &[u8]) -> OsString {
+    let own = own.into_os_string();
+    let Some(list) = list.filter(|list| !list.is_empty()) else { return own };
+    if list.as_bytes().split(|byte| separators.contains(byte)).any(|entry| entry == own.as_bytes()) {
+        return list;
+    }
+    [list, own].join(OsStr::new(":"))
 }
 
 /// Checks a fault specification, so that a typo gives an error here instead of a fault that never happens. `from` names
@@ -48,6 +82,16 @@ mod tests {
         for wrong in ["loss", "loss=abc", "loss=1", "loss=0.01", "lose=1%", "delay=1"] {
             assert!(check_fault(wrong, "--fault").is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_loader_s_lists_keep_the_user_s_entries() {
+        let of = |list: &str| with_own(Some(list.into()), "/w/l.so".into(), b" :").into_string().unwrap();
+        assert_eq!(of(""), "/w/l.so");
+        assert_eq!(of("/u/a.so b.so"), "/u/a.so b.so:/w/l.so");
+        assert_eq!(of("/w/l.so /u/a.so"), "/w/l.so /u/a.so");
+        assert_eq!(with_own(None, "/w/l.so".into(), b":"), "/w/l.so");
+        assert!(preload(Path::new("/nonexistent")).is_err());
     }
 
     #[test]

@@ -11,9 +11,9 @@ pub fn tell(error: &io::Error, quiet: bool) {
         return;
     }
     crate::errln!(
-        "weft run: no private mount namespace ({}): programs get Weft's libraries by LD_LIBRARY_PATH and do not see \
-         Weft's devices in /sys/class/infiniband and /dev/infiniband, which Debian's `ibstatus` reads; \
-         `ibstat` and the programs of verbs work; {}; -q or WEFT_QUIET=1 silences this line, which comes once",
+        "weft run: no private mount namespace ({}): Weft's libraries and devices reach programs by LD_AUDIT and \
+         LD_PRELOAD instead, and statically linked programs see no devices; {}; -q or WEFT_QUIET=1 silences this line, \
+         which comes once",
         crate::errno::text(error),
         remedy(&setting)
     );

@@ -3,10 +3,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use weft_ipc::{ConnectOptions, UmadClient};
 use weft_sys::epoll::{Epoll, Interest};
 use weft_sys::fifo;
+
+use super::infiniband::IssmNode;
 
 /// The pipe of one port.
 #[derive(Debug)]
@@ -17,6 +20,15 @@ pub struct IssmPipe {
     pub device: u32,
     /// Port number.
     pub port: u8,
+}
+
+impl IssmPipe {
+    /// Makes the pipe in a directory.
+    pub fn make(dir: &Path, node: &IssmNode, mode: u32) -> io::Result<IssmPipe> {
+        let path = dir.join(&node.name);
+        fifo::make(&path, mode)?;
+        Ok(IssmPipe { pipe: fifo::hold(&path)?, device: node.device, port: node.port })
+    }
 }
 
 /// Watches all pipes, with the session that sets IsSM; the session lasts as long as any pipe is open.

@@ -14,11 +14,13 @@ use std::time::{Duration, Instant};
 use weft_ipc::stat::StatReport;
 use weft_ipc::{Client, ConnectOptions, Spawn};
 use weft_sys::epoll::{Epoll, Interest};
-use weft_sys::{lease, namespace, pidfd, spawn};
+use weft_sys::{lease, spawn};
 
 use super::infiniband;
 use super::issm::{IssmPipe, IssmWatch};
+use super::tree::Tree;
 use super::view::{Shown, View};
+use super::viewer::{Sight, Viewer};
 
 /// Maximum number of live files; each costs the copy a descriptor. Files of the first devices are preferred.
 const FILES_MAX: usize = 800;
@@ -101,11 +103,11 @@ impl Fetched {
 }
 
 /// Keeps the files live and watches the pipes from now on: as long as this process lives, also after exec, and then as
-/// long as any other process sees the view.
+/// long as any other process sees the view. Removes a tree after that.
 ///
 /// # Errors
 /// The reason why files cannot be kept live here; they keep their content.
-pub fn keep(mut files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: &str) -> io::Result<()> {
+pub fn keep(mut files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: &str, sight: Sight) -> io::Result<()> {
     files.truncate(FILES_MAX);
     let leases = match files.first() {
         Some(first) => lease::lease(&first.file).and_then(|()| lease::release(&first.file)),
@@ -114,15 +116,15 @@ pub fn keep(mut files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: &str) -> io::R
     if leases.is_err() {
         files.clear();
     }
-    if !files.is_empty() || !pipes.is_empty() {
-        fork(files, pipes, host.to_owned())?;
+    if !files.is_empty() || !pipes.is_empty() || matches!(sight, Sight::Tree(_)) {
+        fork(files, pipes, host.to_owned(), sight)?;
     }
     leases
 }
 
-fn fork(files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: String) -> io::Result<()> {
-    let program = pidfd::open(std::process::id())?;
-    let (mut described, mut ports, mut keep) = (Vec::new(), Vec::new(), vec![program]);
+fn fork(files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: String, sight: Sight) -> io::Result<()> {
+    let program = std::process::id();
+    let (mut described, mut ports, mut keep) = (Vec::new(), Vec::new(), Vec::new());
     for IssmPipe { pipe, device, port } in pipes {
         keep.push(pipe);
         ports.push((device, port));
@@ -131,10 +133,19 @@ fn fork(files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: String) -> io::Result<
         keep.push(file.into());
         described.push((from, shown));
     }
-    spawn::fork_apart(keep, move |keep| {
+    let tree = match sight {
+        Sight::Mounts => None,
+        Sight::Tree(tree) => {
+            let (dir, lock) = tree.into_parts();
+            keep.push(lock);
+            Some(dir)
+        }
+    };
+    spawn::fork_apart(keep, move |mut keep| {
         spawn::silence();
+        let tree = tree.and_then(|dir| Some(Tree::of_parts(dir, keep.pop()?)));
+        let sight = tree.map_or(Sight::Mounts, Sight::Tree);
         let mut keep = keep.into_iter();
-        let Some(program) = keep.next() else { return };
         let pipes = keep.by_ref().take(ports.len()).zip(ports);
         let pipes = pipes.map(|(pipe, (device, port))| IssmPipe { pipe, device, port }).collect();
         let file = |(file, (from, shown)): (OwnedFd, _)| LiveFile { file: file.into(), from, shown, leased: false };
@@ -142,7 +153,11 @@ fn fork(files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: String) -> io::Result<
         let program_name = "weft run".to_owned();
         let options = ConnectOptions { program: program_name, spawn: Spawn::Never, host, ..ConnectOptions::default() };
         // On any error the leases end with this process, and the files stay.
-        let _ = serve(program, files, pipes, &options);
+        if serve(program, &sight, files, pipes, &options).is_ok()
+            && let Sight::Tree(tree) = sight
+        {
+            tree.remove();
+        }
     })
 }
 
@@ -152,14 +167,15 @@ const TOKEN_READER: u64 = 1;
 const TOKEN_ISSM: u64 = 2;
 
 fn serve(
-    mut program: OwnedFd,
+    program: u32,
+    sight: &Sight,
     mut files: Vec<LiveFile>,
     pipes: Vec<IssmPipe>,
     options: &ConnectOptions,
 ) -> io::Result<()> {
     let waiting = lease::waiting()?;
     let epoll = Epoll::new()?;
-    epoll.add(program.as_fd(), TOKEN_PROGRAM, Interest::READ)?;
+    let Some(mut viewer) = Viewer::of(program, sight, &epoll, TOKEN_PROGRAM)? else { return Ok(()) };
     epoll.add(waiting.as_fd(), TOKEN_READER, Interest::READ)?;
     let mut issm = match pipes.is_empty() {
         true => None,
@@ -182,17 +198,17 @@ fn serve(
                 open_until = Some(Instant::now() + OPEN_HOUSE);
             }
         }
-        epoll.wait(&mut ready, open_until.map(|until| until.saturating_duration_since(Instant::now())))?;
+        let until_closed = open_until.map(|until| until.saturating_duration_since(Instant::now()));
+        epoll.wait(&mut ready, until_closed.into_iter().chain(viewer.look_every()).min())?;
+        if viewer.look_every().is_some() && !viewer.is_there(&epoll)? {
+            return Ok(());
+        }
         for event in &ready {
             match (event.token, &mut issm) {
                 (TOKEN_PROGRAM, _) => {
-                    // Other processes, started by the program, may still see the view.
-                    let _ = epoll.delete(program.as_fd());
-                    match namespace::another_process() {
-                        Some(other) => program = other,
-                        None => return Ok(()),
+                    if !viewer.is_there(&epoll)? {
+                        return Ok(());
                     }
-                    epoll.add(program.as_fd(), TOKEN_PROGRAM, Interest::READ)?;
                 }
                 (TOKEN_READER, _) => {
                     lease::take(&waiting);

@@ -11,14 +11,20 @@ mod infiniband;
 mod issm;
 mod libraries;
 mod live;
+mod mounted;
 mod mounts;
+mod preloaded;
 pub(super) mod program;
+mod task;
+mod tree;
 mod unheard;
 mod view;
+mod viewer;
 mod wait_port;
 
-pub use environment::library_path;
+pub use environment::{audit, library_path};
 pub use fallback::remedy;
+pub use libraries::soname_of;
 
 use std::ffi::OsString;
 use std::io;
@@ -30,15 +36,15 @@ use anyhow::Result;
 use clap::Args;
 use weft_ipc::stat::StatReport;
 use weft_ipc::{Client, ConnectOptions, DeviceInfo, HOST_VARIABLE, trust};
-use weft_sys::namespace::{self, Entered};
 
 use crate::rdma_dir;
 use program::Program;
+use task::Task;
 
 /// Options of `weft run`.
 #[derive(Args, Debug, Default)]
 pub struct RunArgs {
-    /// Set LD_LIBRARY_PATH only: no namespace, no view of /sys and /dev
+    /// Set LD_LIBRARY_PATH only: no namespace, no view of /sys and /dev, no other place for the loader
     #[arg(long)]
     pub ld_library_path: bool,
     /// Leave the system's libraries in place and only show the devices
@@ -99,11 +105,6 @@ pub fn run(args: &RunArgs) -> ExitCode {
 }
 
 fn prepare(args: &RunArgs) -> Result<Command> {
-    let say = |text: &str| {
-        if args.verbose {
-            crate::errln!("weft run: {text}");
-        }
-    };
     let [program, rest @ ..] = args.command.as_slice() else {
         anyhow::bail!("no command given; usage: weft run [OPTIONS] [--] CMD [ARGS]...");
     };
@@ -147,7 +148,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         Some(name) => command.env(trust::DAEMON_VARIABLE, name),
         None => command.env_remove(trust::DAEMON_VARIABLE),
     };
-    say(&format!("{} devices", devices.len()));
+    task::say(args, &format!("{} devices", devices.len()));
 
     let program = Program::read(program);
     let is_quiet = args.quiet || std::env::var_os("WEFT_QUIET").is_some();
@@ -158,65 +159,21 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         command.env("LD_LIBRARY_PATH", library_path(&dir));
         return Ok(command);
     }
-    let mut plan = if args.system { libraries::Plan::default() } else { libraries::plan(&dir) };
-    // Resolved before entering the namespace: inside, this command's path may lead nowhere.
-    let rdma = libraries::rdma_command().filter(|_| !args.system);
-    match namespace::enter_mount_namespace() {
-        Ok(Entered::Privileged) => say("private mount namespace"),
-        Ok(Entered::UserNamespace) => say("private mount and user namespace"),
-        Err(e) => {
-            fallback::tell(&e, is_quiet);
-            if !args.system {
-                command.env("LD_LIBRARY_PATH", library_path(&dir));
-                program.iter().for_each(Program::warn_of_own_copies);
-            }
-            return Ok(command);
-        }
-    }
-    if let Some(program) = program.as_ref().filter(|_| !args.system) {
-        libraries::add_own_copies(&mut plan, &dir, program);
-    }
-    let failed = mounts::replace_libraries(&plan.replacements);
-    for replacement in &plan.replacements {
-        say(&format!("{} is {}", replacement.system.display(), replacement.ours.display()));
-    }
-    for (file, error) in &failed {
-        crate::errln!(
-            "weft run: {}: cannot mount Weft's library over it: {}; LD_LIBRARY_PATH is set instead",
-            file.display(),
-            crate::errno::text(error)
-        );
-    }
-    if let Some(rdma) = rdma {
-        for (file, error) in mounts::replace_libraries(std::slice::from_ref(&rdma)) {
-            crate::errln!(
-                "weft run: {}: cannot mount Weft's command over it: {}; use `weft rdma`",
-                file.display(),
-                crate::errno::text(&error)
-            );
-        }
-    }
-    if let Some(program) = &program {
-        libraries::loads(program, &plan).iter().for_each(|line| say(line));
-    }
-    for soname in &plan.unbuilt {
-        say(&format!("{soname} is not in {}: the system's stays", dir.display()));
-    }
-    if !failed.is_empty() || !plan.absent.is_empty() {
-        if !plan.absent.is_empty() {
-            say(&format!("not installed here, found by LD_LIBRARY_PATH: {}", plan.absent.join(" ")));
-        }
-        command.env("LD_LIBRARY_PATH", library_path(&dir));
-    }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let (mut files, mut pipes) = (Vec::new(), Vec::new());
     let view = view::View::of(&devices, &counted, &ports, cpus);
     let manager = mounts::Manager { host: &options.host, may_manage };
-    for failure in mounts::show(&view, &manager, &mut files, &mut pipes) {
-        say(&failure);
+    let task = Task { args, dir: &dir, program: program.as_ref(), view: &view, manager, is_quiet };
+    // Whatever the loader opens later, such as a wheel's own copy, is beyond what mounts can foresee.
+    if !args.system
+        && let Some(list) = audit(&dir)
+    {
+        command.env("LD_AUDIT", list);
     }
-    if let Err(e) = live::keep(files, pipes, &options.host) {
-        say(&format!("what changes in /sys/class/infiniband stays as it is now: {e}"));
+    // Looked for before entering the namespace: inside, this command's path may lead nowhere.
+    let libraries = mounted::Libraries::find(&task);
+    match mounts::Staging::enter() {
+        Ok(staging) => mounted::prepare(&task, &staging, libraries, &mut command),
+        Err(error) => preloaded::prepare(&task, &error, &mut command),
     }
     Ok(command)
 }

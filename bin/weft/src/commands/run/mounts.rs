@@ -8,7 +8,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
-use weft_sys::{fifo, namespace, node};
+use weft_sys::namespace::Entered;
+use weft_sys::{namespace, node};
 
 use super::issm::IssmPipe;
 use super::libraries::Replacement;
@@ -48,12 +49,36 @@ pub fn replace_libraries(replacements: &[Replacement]) -> Vec<(PathBuf, io::Erro
     replacements.iter().filter_map(try_one).collect()
 }
 
+/// A private mount namespace, and the directory that a memory file system may cover for a while.
+pub struct Staging {
+    place: &'static Path,
+    /// The way into the namespace.
+    pub entered: Entered,
+}
+
+impl Staging {
+    /// Enters the namespace. Some systems let a process make one, and refuse the first mount.
+    pub fn enter() -> io::Result<Staging> {
+        let missing = || io::Error::other("none of /mnt, /tmp, /run, /var/tmp is a directory");
+        let place = STAGING_PLACES.iter().map(Path::new).find(|p| p.is_dir()).ok_or_else(missing)?;
+        let entered = namespace::enter_mount_namespace()?;
+        namespace::mount_tmpfs(place, STAGING_BYTES_MAX)?;
+        // Until the view is built, the directory stays as it is: Weft's libraries may be below it.
+        namespace::detach(place)?;
+        Ok(Staging { place, entered })
+    }
+}
+
 /// Mounts the view. Returns messages about the failed parts; the rest is in place. Adds files with changing content to
 /// `live`, open for writing, and the issm pipes to `issm`.
-pub fn show(view: &View, manager: &Manager<'_>, live: &mut Vec<LiveFile>, issm: &mut Vec<IssmPipe>) -> Vec<String> {
-    let Some(staging) = STAGING_PLACES.iter().map(Path::new).find(|p| p.is_dir()) else {
-        return vec!["no directory to build the view of /sys in (tried /mnt, /tmp, /run, /var/tmp)".to_owned()];
-    };
+pub fn show(
+    staging: &Staging,
+    view: &View,
+    manager: &Manager<'_>,
+    live: &mut Vec<LiveFile>,
+    issm: &mut Vec<IssmPipe>,
+) -> Vec<String> {
+    let staging = staging.place;
     if let Err(e) = namespace::mount_tmpfs(staging, STAGING_BYTES_MAX) {
         return vec![format!("cannot mount a memory file system: {e}; /sys and /dev show no devices")];
     }
@@ -72,7 +97,8 @@ pub fn show(view: &View, manager: &Manager<'_>, live: &mut Vec<LiveFile>, issm: 
     failures
 }
 
-fn build_classes(view: &View, root: &Path, live: &mut Vec<LiveFile>) -> io::Result<()> {
+/// Writes the view of /sys/class below `root`.
+pub fn build_classes(view: &View, root: &Path, live: &mut Vec<LiveFile>) -> io::Result<()> {
     for class in &CLASSES[..CLASSES_ALWAYS] {
         fs::create_dir_all(root.join(class))?;
     }
@@ -171,7 +197,7 @@ fn stack_classes(built: &Path, target: &Path) -> io::Result<()> {
 
 /// Permissions of device nodes, as in rdma-core's udev rules: every user may use uverbs nodes, only the owner umad and
 /// issm nodes.
-fn mode_of(node: &str, manager: &Manager<'_>) -> u32 {
+pub fn mode_of(node: &str, manager: &Manager<'_>) -> u32 {
     match node.starts_with("umad") || node.starts_with("issm") {
         false => 0o666,
         true if manager.may_manage => 0o600,
@@ -187,9 +213,7 @@ fn show_nodes(view: &View, manager: &Manager<'_>, built: &Path, issm: &mut Vec<I
         node::make(&nodes.join(name), mode_of(name, manager), &label)?;
     }
     for node in &view.issm {
-        let path = nodes.join(&node.name);
-        fifo::make(&path, mode_of(&node.name, manager))?;
-        issm.push(IssmPipe { pipe: fifo::hold(&path)?, device: node.device, port: node.port });
+        issm.push(IssmPipe::make(&nodes, node, mode_of(&node.name, manager))?);
     }
     let target = Path::new("/dev/infiniband");
     if target.is_dir() {

@@ -14,9 +14,6 @@ mod obstacle;
 use elf::Elf;
 pub use obstacle::Obstacle;
 
-use super::libraries::soname_of;
-use crate::rdma_dir::SONAMES;
-
 /// A program's executable file.
 #[derive(Debug)]
 pub struct Program {
@@ -77,25 +74,6 @@ impl Program {
     /// Returns the build of the library, if it is one of Weft's.
     pub fn build(&self) -> Option<&weft_ipc::Build> {
         self.elf.build.as_ref()
-    }
-
-    /// Prints a warning for each library copy of its own that the program loads although LD_LIBRARY_PATH leads to
-    /// Weft's.
-    pub fn warn_of_own_copies(&self) {
-        for file in self.preferred_copies() {
-            crate::errln!(
-                "weft run: {}: it loads its own {}, which sees no device of Weft; remove that file or its RPATH",
-                self.path.display(),
-                file.display()
-            );
-        }
-    }
-
-    /// Library copies of its own that the program loads although LD_LIBRARY_PATH leads to Weft's.
-    pub fn preferred_copies(&self) -> Vec<PathBuf> {
-        let copies = self.own_copies(|name| soname_of(name).is_some()).into_iter();
-        let preferred = copies.filter(|(name, _)| self.elf.runpath.is_none() || !SONAMES.contains(&name.as_str()));
-        preferred.map(|(_, file)| file).collect()
     }
 
     /// Copies of needed libraries on the program's own search path (RPATH, RUNPATH); `is_ours` selects the library

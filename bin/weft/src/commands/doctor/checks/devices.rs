@@ -34,10 +34,9 @@ pub fn foreign(machine: &dyn Machine) -> Vec<Finding> {
     if machine.attempt(Probe::Mount).is_ok() {
         return vec![Finding::note(format!("the kernel has {names}, which `weft run` hides"))];
     }
-    vec![Finding::warning(
-        format!("the kernel shows {names} in /sys/class/infiniband, which `weft run` cannot hide here"),
-        "name the device: Weft's are in the line `devices` (ibv_* -d NAME, UCX_NET_DEVICES=NAME:1, NCCL_IB_HCA=NAME)",
-    )]
+    vec![Finding::note(format!(
+        "the kernel has {names}, which `weft run` hides from programs that the loader starts, and from no other here"
+    ))]
 }
 
 /// Permissions of the kernel's nodes: Weft's own need none.

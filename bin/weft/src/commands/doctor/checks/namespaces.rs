@@ -22,8 +22,8 @@ fn refused(machine: &dyn Machine, what: &str, error: &io::Error) -> Finding {
     let reason = crate::errno::text(error);
     Finding::warning(
         format!(
-            "`weft run` cannot {what} ({reason}): programs get Weft's libraries by LD_LIBRARY_PATH, and see no devices in \
-             /sys/class/infiniband"
+            "`weft run` cannot {what} ({reason}): the loader gives programs Weft's libraries (LD_AUDIT), and a preloaded \
+             library shows the devices in /sys/class/infiniband (LD_PRELOAD), but not to statically linked programs"
         ),
         run::remedy(&|name| machine.read(&format!("/proc/sys/{name}")).map(|text| text.trim().to_owned())),
     )

@@ -1,10 +1,8 @@
 //! The program that the user named: whether Weft can serve it.
 
-use weft_sys::probe::Probe;
-
 use crate::commands::doctor::machine::{Asked, Machine};
 use crate::commands::doctor::report::Finding;
-use crate::commands::run::program::Program;
+use crate::commands::run::{self, program::Program};
 
 /// Set-user-ID and set-group-ID.
 const SET_ID: u32 = 0o6000;
@@ -36,7 +34,7 @@ pub fn program(machine: &dyn Machine) -> Vec<Finding> {
                 false => Finding::warning(text, obstacle.remedy),
             });
         }
-        None => findings.extend(libraries(machine, program)),
+        None => findings.push(libraries(program)),
     }
     findings
 }
@@ -53,18 +51,12 @@ fn set_id(asked: &Asked<'_>, path: &str) -> Option<Finding> {
     })
 }
 
-fn libraries(machine: &dyn Machine, program: &Program) -> Vec<Finding> {
+fn libraries(program: &Program) -> Finding {
     let path = program.path().display();
-    let copies = program.preferred_copies();
+    let copies = program.own_copies(|name| run::soname_of(name).is_some());
     if copies.is_empty() {
-        return vec![Finding::well(format!("{path}: the loader gives it Weft's libraries"))];
+        return Finding::well(format!("{path}: the loader gives it Weft's libraries"));
     }
-    let files = copies.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
-    if machine.attempt(Probe::Mount).is_ok() {
-        return vec![Finding::note(format!("{path} brings {files}, over which `weft run` mounts Weft's"))];
-    }
-    vec![Finding::error(
-        format!("{path} loads its own {files}, which sees no device of Weft"),
-        "remove that file or the RPATH, or allow `weft run` a mount namespace",
-    )]
+    let files = copies.iter().map(|(_, file)| file.display().to_string()).collect::<Vec<_>>().join(", ");
+    Finding::note(format!("{path} brings {files}, in whose place the loader gives it Weft's"))
 }

@@ -1,0 +1,84 @@
+//! The program's surroundings in a private mount namespace: Weft's libraries and command mounted over the system's, and
+//! the devices in /sys and /dev.
+
+use std::process::Command;
+
+use weft_sys::namespace::Entered;
+
+use super::libraries::{self, Plan, Replacement};
+use super::live;
+use super::mounts::{self, Staging};
+use super::task::Task;
+use super::viewer::Sight;
+use super::{library_path, tree};
+
+/// Files of the system over which Weft's are mounted.
+pub struct Libraries {
+    plan: Plan,
+    rdma: Option<Replacement>,
+}
+
+impl Libraries {
+    /// Finds them; none if the user wants the system's.
+    pub fn find(task: &Task<'_>) -> Libraries {
+        if task.args.system {
+            return Libraries { plan: Plan::default(), rdma: None };
+        }
+        let mut plan = libraries::plan(task.dir);
+        if let Some(program) = task.program {
+            libraries::add_own_copies(&mut plan, task.dir, program);
+        }
+        Libraries { plan, rdma: libraries::rdma_command() }
+    }
+}
+
+/// Mounts everything. What cannot be mounted is reported; the rest is in place.
+pub fn prepare(task: &Task<'_>, staging: &Staging, libraries: Libraries, command: &mut Command) {
+    task.say(match staging.entered {
+        Entered::Privileged => "private mount namespace",
+        Entered::UserNamespace => "private mount and user namespace",
+    });
+    // A surrounding `weft run` may have set it.
+    command.env_remove(tree::VARIABLE);
+    replace(task, &libraries, command);
+    let (mut files, mut pipes) = (Vec::new(), Vec::new());
+    for failure in mounts::show(staging, task.view, &task.manager, &mut files, &mut pipes) {
+        task.say(&failure);
+    }
+    if let Err(e) = live::keep(files, pipes, task.manager.host, Sight::Mounts) {
+        task.say(&format!("what changes in /sys/class/infiniband stays as it is now: {e}"));
+    }
+}
+
+fn replace(task: &Task<'_>, Libraries { plan, rdma }: &Libraries, command: &mut Command) {
+    let failed = mounts::replace_libraries(&plan.replacements);
+    for replacement in &plan.replacements {
+        task.say(&format!("{} is {}", replacement.system.display(), replacement.ours.display()));
+    }
+    for (file, error) in &failed {
+        crate::errln!(
+            "weft run: {}: cannot mount Weft's library over it: {}; LD_LIBRARY_PATH is set instead",
+            file.display(),
+            crate::errno::text(error)
+        );
+    }
+    for (file, error) in mounts::replace_libraries(rdma.as_slice()) {
+        crate::errln!(
+            "weft run: {}: cannot mount Weft's command over it: {}; use `weft rdma`",
+            file.display(),
+            crate::errno::text(&error)
+        );
+    }
+    if let Some(program) = task.program.filter(|_| !task.args.system) {
+        libraries::loads(program, plan).iter().for_each(|line| task.say(line));
+    }
+    for soname in &plan.unbuilt {
+        task.say(&format!("{soname} is not in {}: the system's stays", task.dir.display()));
+    }
+    if !plan.absent.is_empty() {
+        task.say(&format!("not installed here, found by LD_LIBRARY_PATH: {}", plan.absent.join(" ")));
+    }
+    if !failed.is_empty() || !plan.absent.is_empty() {
+        command.env("LD_LIBRARY_PATH", library_path(task.dir));
+    }
+}

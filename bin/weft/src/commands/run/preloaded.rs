@@ -1,0 +1,39 @@
+//! The program's surroundings where no private mount namespace is allowed: a preloaded library shows it the devices,
+//! from a directory tree; the loader finds Weft's libraries by LD_LIBRARY_PATH and LD_AUDIT.
+
+use std::io;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use super::environment::{library_path, preload};
+use super::task::Task;
+use super::tree::{self, Tree};
+use super::viewer::Sight;
+use super::{fallback, live};
+
+/// Builds the tree and sets the variables. `refused` is why there is no namespace.
+pub fn prepare(task: &Task<'_>, refused: &io::Error, command: &mut Command) {
+    fallback::tell(refused, task.is_quiet);
+    if !task.args.system {
+        command.env("LD_LIBRARY_PATH", library_path(task.dir));
+    }
+    // Without the view most programs still work.
+    if let Err(error) = show(task, command) {
+        crate::errln!("weft run: /sys/class/infiniband and /dev/infiniband show no devices: {error:#}");
+        command.env_remove(tree::VARIABLE);
+    }
+}
+
+fn show(task: &Task<'_>, command: &mut Command) -> Result<()> {
+    let list = preload(task.dir)?;
+    let (mut files, mut pipes) = (Vec::new(), Vec::new());
+    let tree = Tree::build(task.view, &task.manager, &mut files, &mut pipes).context("cannot build the view")?;
+    task.say(&format!("/sys and /dev show the devices of {}", tree.dir().display()));
+    command.env(tree::VARIABLE, tree.dir());
+    command.env("LD_PRELOAD", list);
+    if let Err(e) = live::keep(files, pipes, task.manager.host, Sight::Tree(tree)) {
+        task.say(&format!("what changes in /sys/class/infiniband stays as it is now: {e}"));
+    }
+    Ok(())
+}
