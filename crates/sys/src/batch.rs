@@ -3,6 +3,8 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
 
+use crate::many;
+
 /// Maximum number of packets that one call sends.
 pub const SEND_BATCH_MAX: usize = 64;
 
@@ -37,7 +39,7 @@ impl RecvBatch {
             // uses until it returns.
             let count = unsafe {
                 let (headers, count) = (headers.as_mut_ptr(), headers.len() as u32);
-                libc::recvmmsg(fd, headers, count, libc::MSG_DONTWAIT, std::ptr::null_mut())
+                many::receive(fd, headers, count, libc::MSG_DONTWAIT)
             };
             if let Ok(count) = usize::try_from(count) {
                 self.lengths.extend(headers.iter().take(count).map(|header| header.msg_len as usize));
@@ -79,7 +81,7 @@ pub fn send<'a>(fd: impl AsFd, packets: impl Iterator<Item = IoSlice<'a>>) -> io
     loop {
         // SAFETY: every header names one vector, which names bytes that live as long as `'a`; they are only read.
         let count = unsafe {
-            libc::sendmmsg(fd, headers.as_mut_ptr(), headers.len() as u32, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+            many::send(fd, headers.as_mut_ptr(), headers.len() as u32, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
         };
         match usize::try_from(count) {
             Ok(count) => return Ok(count),

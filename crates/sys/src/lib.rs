@@ -17,6 +17,7 @@ pub mod foreign;
 pub mod fork;
 pub mod lease;
 pub mod lifetime;
+mod many;
 pub mod mapping;
 pub mod memory;
 pub mod namespace;

@@ -1,10 +1,7 @@
 //! The raw system calls. The C library's wrappers are cancellation points: a program's thread cancelled while it polls
 //! would end in the middle of our work, with our locks held. `syscall` is not a cancellation point.
 
-use libc::{
-    SYS_recvfrom, SYS_recvmmsg, SYS_recvmsg, SYS_sendmmsg, SYS_sendmsg, SYS_sendto, c_int, c_long, iovec, mmsghdr,
-    msghdr, syscall,
-};
+use libc::{SYS_recvfrom, SYS_recvmsg, SYS_sendmsg, SYS_sendto, c_int, c_long, iovec, msghdr, syscall};
 
 /// recvmsg(2).
 ///
@@ -14,16 +11,6 @@ use libc::{
 pub(super) unsafe fn recvmsg(fd: c_int, header: *mut msghdr, flags: c_int) -> c_long {
     // SAFETY: the caller upholds the contract.
     unsafe { syscall(SYS_recvmsg, fd, header, flags) }
-}
-
-/// recvmmsg(2) without a time limit.
-///
-/// # Safety
-/// As for the system call: there are `count` headers, and the memory that they name is valid for writing.
-#[inline]
-pub(super) unsafe fn recvmmsg(fd: c_int, headers: *mut mmsghdr, count: u32, flags: c_int) -> c_long {
-    // SAFETY: the caller upholds the contract.
-    unsafe { syscall(SYS_recvmmsg, fd, headers, count, flags, std::ptr::null_mut::<libc::timespec>()) }
 }
 
 /// recv(2).
@@ -55,14 +42,4 @@ pub(super) unsafe fn sendmsg(fd: c_int, header: *const msghdr, flags: c_int) -> 
 pub(super) unsafe fn send(fd: c_int, piece: &iovec, flags: c_int) -> c_long {
     // SAFETY: the kernel checks the piece's pointer, and the address is null.
     unsafe { syscall(SYS_sendto, fd, piece.iov_base, piece.iov_len, flags, std::ptr::null::<libc::sockaddr>(), 0) }
-}
-
-/// sendmmsg(2).
-///
-/// # Safety
-/// There are `count` headers, each as for [`sendmsg`], and they may be written to.
-#[inline]
-pub(super) unsafe fn sendmmsg(fd: c_int, headers: *mut mmsghdr, count: u32, flags: c_int) -> c_long {
-    // SAFETY: the caller upholds the contract.
-    unsafe { syscall(SYS_sendmmsg, fd, headers, count, flags) }
 }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
 
 use super::{HOP_LIMIT_DEFAULT, Incoming, RECEIVE_BYTES_MAX, calls};
+use crate::many;
 
 const UDP_GRO: i32 = 104;
 /// Room for the control messages of one receive, in 8-byte words (cmsghdr must be aligned).
@@ -158,7 +159,7 @@ impl Inbox {
                         -1
                     }
                 } else {
-                    calls::recvmmsg(fd, self.headers.as_mut_ptr(), limit as u32, libc::MSG_DONTWAIT)
+                    many::receive(fd, self.headers.as_mut_ptr(), limit as u32, libc::MSG_DONTWAIT)
                 }
             };
             if n >= 0 {

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
 use super::{HOP_LIMIT_DEFAULT, MESSAGES_MAX, PIECES_MAX, Path, STAGE_BYTES, calls};
+use crate::many;
 
 const UDP_SEGMENT: i32 = 103;
 /// Room for the control messages of one send, in 8-byte words (cmsghdr must be aligned).
@@ -175,7 +176,7 @@ impl Outbox {
                         _ => 1,
                     }
                 } else {
-                    calls::sendmmsg(fd, rest.as_mut_ptr(), rest.len() as u32, libc::MSG_NOSIGNAL)
+                    many::send(fd, rest.as_mut_ptr(), rest.len() as u32, libc::MSG_NOSIGNAL)
                 }
             };
             if n > 0 {

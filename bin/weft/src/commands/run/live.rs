@@ -200,16 +200,13 @@ fn serve(
         }
         let until_closed = open_until.map(|until| until.saturating_duration_since(Instant::now()));
         epoll.wait(&mut ready, until_closed.into_iter().chain(viewer.look_every()).min())?;
-        if viewer.look_every().is_some() && !viewer.is_there(&epoll)? {
+        let may_have_ended = viewer.look_every().is_some() || ready.iter().any(|event| event.token == TOKEN_PROGRAM);
+        if may_have_ended && !viewer.is_there(&epoll)? {
             return Ok(());
         }
         for event in &ready {
             match (event.token, &mut issm) {
-                (TOKEN_PROGRAM, _) => {
-                    if !viewer.is_there(&epoll)? {
-                        return Ok(());
-                    }
-                }
+                (TOKEN_PROGRAM, _) => {}
                 (TOKEN_READER, _) => {
                     lease::take(&waiting);
                     show(&mut files, options);

@@ -163,7 +163,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     let view = view::View::of(&devices, &counted, &ports, cpus);
     let manager = mounts::Manager { host: &options.host, may_manage };
     let task = Task { args, dir: &dir, program: program.as_ref(), view: &view, manager, is_quiet };
-    // Whatever the loader opens later, such as a wheel's own copy, is beyond what mounts can foresee.
+    // Mounts cannot foresee the files that the loader opens later, such as a wheel's own copy.
     if !args.system
         && let Some(list) = audit(&dir)
     {

@@ -32,7 +32,7 @@ impl Libraries {
     }
 }
 
-/// Mounts everything. What cannot be mounted is reported; the rest is in place.
+/// Mounts everything. Reports the mounts that fail; the rest is in place.
 pub fn prepare(task: &Task<'_>, staging: &Staging, libraries: Libraries, command: &mut Command) {
     task.say(match staging.entered {
         Entered::Privileged => "private mount namespace",

@@ -1,4 +1,4 @@
-//! What `weft run` has found out before it arranges the program's surroundings.
+//! The findings of `weft run` from which it arranges the program's surroundings.
 
 use std::path::Path;
 

@@ -60,7 +60,8 @@ impl Tree {
                     continue;
                 }
             };
-            (live.clear(), issm.clear());
+            live.clear();
+            issm.clear();
             match tree.fill(view, manager, live, issm) {
                 Ok(()) => return Ok(tree),
                 Err(error) => failure = error,
