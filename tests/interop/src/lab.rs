@@ -4,6 +4,7 @@ use crate::device::{self, Device};
 use crate::path::Path;
 use crate::proc::{Ended, Proc};
 use crate::product;
+use crate::sandbox::{self, Sandbox};
 use crate::user::{Door, Who};
 use anyhow::{Context, Result, bail};
 use std::fs::Permissions;
@@ -64,6 +65,8 @@ pub struct Lab {
     dir: PathBuf,
     logs: AtomicU32,
     door: Door,
+    /// The sandbox of the lab's ordinary users: words in front of each of their commands.
+    sandbox: Vec<String>,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -100,7 +103,7 @@ impl Lab {
             device: OnceLock::new(),
         });
         let (sides, path) = (sides.collect(), Path::SameHost);
-        let lab = Lab { sides, shape, path, dir, logs: AtomicU32::new(0), door, _alone: alone };
+        let lab = Lab { sides, shape, path, dir, logs: AtomicU32::new(0), door, sandbox: Vec::new(), _alone: alone };
         lab.sweep();
         lab.build()?;
         Ok(lab)
@@ -129,7 +132,9 @@ impl Lab {
     /// Returns the RDMA device on `side`'s interface.
     pub fn device<'a>(&self, side: &'a Side) -> Result<&'a Device> {
         if side.device.get().is_none() {
-            let ended = self.run(side, Who::Root, &[], &["ibv_devinfo", "-v"])?.success()?;
+            // The first program starts the daemon, which is in the sandbox, too.
+            let who = if self.sandbox.is_empty() { Who::Root } else { Who::Ordinary };
+            let ended = self.run(side, who, &[], &["ibv_devinfo", "-v"])?.success()?;
             let device = device::find(&ended.text, side.v4, side.v6).with_context(|| ended.report())?;
             let _ = side.device.set(device);
         }
@@ -141,6 +146,9 @@ impl Lab {
         let mut line = self.door.enter();
         line.extend(["ip", "netns", "exec", &side.netns].map(str::to_owned));
         line.extend(self.door.become_user(who));
+        if who == Who::Ordinary {
+            line.extend(self.sandbox.iter().cloned());
+        }
         line.extend(words.iter().map(|w| (*w).to_owned()));
         line
     }
@@ -180,6 +188,13 @@ impl Lab {
     pub fn on(mut self, path: Path) -> Lab {
         self.path = path;
         self
+    }
+
+    /// Puts the lab's ordinary users into a sandbox; `command` is the built `weft-sandbox`.
+    pub fn sandboxed(mut self, sandbox: Sandbox, command: &str) -> Result<Lab> {
+        let command = sandbox::install(&self, command)?.display().to_string();
+        self.sandbox = vec![command, sandbox.name().to_owned()];
+        Ok(self)
     }
 
     /// Starts a command line with an environment; its output goes to a file of the lab.

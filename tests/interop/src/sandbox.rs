@@ -34,13 +34,6 @@ impl Sandbox {
         }
     }
 
-    /// Copies the command that enters sandboxes, `built`, to a place where the lab's ordinary users may run it.
-    pub fn install(lab: &Lab, built: &str) -> Result<PathBuf> {
-        let command = lab.file("weft-sandbox");
-        std::fs::copy(built, &command).with_context(|| format!("cannot copy {built}"))?;
-        Ok(command)
-    }
-
     fn refused(self) -> Vec<i64> {
         match self {
             Sandbox::Docker => DOCKER.to_vec(),
@@ -64,7 +57,14 @@ impl Sandbox {
     }
 }
 
-/// What `weft-sandbox` does. Returns only if that fails.
+/// Copies the command that enters sandboxes, `built`, to a place where the lab's ordinary users may run it.
+pub(crate) fn install(lab: &Lab, built: &str) -> Result<PathBuf> {
+    let command = lab.file("weft-sandbox");
+    std::fs::copy(built, &command).with_context(|| format!("cannot copy {built}"))?;
+    Ok(command)
+}
+
+/// The command `weft-sandbox`. Returns only if it fails.
 pub fn main() -> Result<()> {
     let mut words = std::env::args_os().skip(1);
     let profile = words.next().unwrap_or_default();

@@ -2,13 +2,12 @@
 //! and on a fabric. The data is compared where possible: by fi_pingpong's `-c`, and by Weft's own MPI program.
 
 use anyhow::{Context, Result, ensure};
-use std::process::Command;
 use std::time::Duration;
 use weft_interop::early::{UNREADY, until_late_enough};
 use weft_interop::ends::Ends;
-use weft_interop::{Lab, Proc, Shape, Side, Table, Who, skip};
+use weft_interop::mpi::{compile, open_mpi as mpi};
+use weft_interop::{Lab, Proc, Shape, Table, Who, skip};
 
-const MPI_SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/applications_calls/mpi.c");
 /// TCP port where UCX's and libfabric's programs find each other.
 const PORT: u16 = 13737;
 /// Time limit of any of the programs.
@@ -290,30 +289,4 @@ fn both(client: Proc, server: Proc) -> Result<String> {
     let server = server.wait(if client.ok() { Duration::from_secs(10) } else { Duration::from_secs(1) });
     ensure!(client.ok() && server.ok(), "server: {}\n      client: {}", server.report(), client.report());
     Ok(client.text)
-}
-
-fn compile(lab: &Lab, compiler: &str) -> Result<String> {
-    let program = lab.file(compiler).with_extension("mpi").display().to_string();
-    let status = Command::new(compiler).args(["-O1", "-Wall", "-Werror", "-o", &program, MPI_SOURCE]).status()?;
-    ensure!(status.success(), "mpi.c does not compile");
-    Ok(program)
-}
-
-fn mpi(lab: &Lab, who: Who, layer: &str, way: &str, processes: usize, program: &str) -> Result<()> {
-    let side: &Side = lab.client();
-    let devices = format!("UCX_NET_DEVICES={}:1", lab.device(side)?.name);
-    // Session files need a place of their own, and home must be writable by an ordinary user.
-    let place = lab.file(&format!("mpi-{who:?}")).display().to_string();
-    let count = processes.to_string();
-    let (home, temporary) = (format!("HOME={place}"), format!("TMPDIR={place}"));
-    let made = lab.start_bare(side, who, &["mkdir", "-p", &place])?.wait(LIMIT);
-    ensure!(made.ok(), "{}", made.report());
-    let root = ["OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"];
-    let before = [&["env", &home, &temporary], &root[..], &[devices.as_str(), way, "mpirun.openmpi"]].concat();
-    let layer: Vec<_> = layer.split_whitespace().collect();
-    // Only the selected transport, and no remote shell, which would have to be installed.
-    let options = ["--oversubscribe", "--mca", "plm", "isolated", "--mca", "btl", "self", "-n", &count];
-    let ended = lab.run(side, who, &[], &[&before[..], &options, &layer, &[program]].concat())?.success()?;
-    ensure!(ended.text.contains(&format!("all {processes} right")), "{}", ended.report());
-    Ok(())
 }
