@@ -276,7 +276,7 @@ impl Client {
     pub fn open_ledger(&mut self) -> Result<Ledger, RequestError> {
         let (response, mut fds) = self.exchange(Request::OpenLedger, &[], 1)?;
         match (response, fds.pop()) {
-            (Response::Ledger, Some(memory)) => Ok(Ledger::new(memory.into())),
+            (Response::Ledger, Some(memory)) => Ok(Ledger::new(&memory.into())?),
             _ => Err(RequestError::Protocol),
         }
     }

@@ -100,6 +100,15 @@ impl Shared {
         self.0.read(offset, len, f)
     }
 
+    /// Copies bytes in. A reader of another process may see a part of them.
+    ///
+    /// # Panics
+    /// They lie beyond the end: an internal error.
+    pub fn store(&self, offset: usize, bytes: &[u8]) {
+        // SAFETY: `write` has checked that these bytes are inside the mapping, and no slice of ours overlaps it.
+        self.write(offset, bytes.len(), |to| unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) });
+    }
+
     /// Calls `f` with the address of bytes to copy to. Another process may change them meanwhile.
     ///
     /// # Panics

@@ -1,5 +1,6 @@
-//! Ledger of a process: memory that the daemon makes and seals in its size, and that this process alone writes. A write
-//! costs the process one system call now and then, and sends no message; the last content stays readable when the
+//! Ledger of a process: memory that the daemon makes and seals in its size, and that this process alone writes, through
+//! a mapping: a write(2) would be subject to the process's file size limit. A write
+//! costs the process no system call and no message; the last content stays readable when the
 //! process is dead or does not answer. Each page has two copies, written in turn, each with its generation and a
 //! checksum, so that after a death, or a read, in the middle of a write the previous copy is still valid.
 //!
@@ -11,6 +12,7 @@ use std::os::unix::fs::FileExt;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use weft_sys::shared::Shared;
 
 /// Pages of a ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,26 +50,24 @@ impl Page {
 /// The writer's end of a ledger.
 #[derive(Debug)]
 pub struct Ledger {
-    file: File,
+    memory: Shared,
     /// Generation of each page.
     generations: [u64; 2],
 }
 
 impl Ledger {
     /// Opens the writer's end over memory that the daemon gave, [`LEDGER_BYTES`] of it.
-    pub fn new(file: File) -> Ledger {
-        Ledger { file, generations: [0; 2] }
-    }
-
-    /// Returns the memory.
-    pub fn file(&self) -> &File {
-        &self.file
+    ///
+    /// # Errors
+    /// The memory has another size, or one that can change; no address space is left.
+    pub fn new(file: &File) -> io::Result<Ledger> {
+        Ok(Ledger { memory: Shared::map(file, LEDGER_BYTES as usize)?, generations: [0; 2] })
     }
 
     /// Writes a page.
     ///
     /// # Errors
-    /// The content does not fit its page; the memory cannot be written.
+    /// The content does not fit its page.
     pub fn write(&mut self, page: Page, content: &impl Serialize) -> io::Result<()> {
         let bytes = postcard::to_stdvec(content).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
         if bytes.len() as u64 + HEADER_BYTES as u64 > page.bytes() {
@@ -80,7 +80,8 @@ impl Ledger {
         out.extend((bytes.len() as u64).to_le_bytes());
         out.extend(checksum(*generation, &bytes).to_le_bytes());
         out.extend(&bytes);
-        self.file.write_all_at(&out, page.offset(*generation % COPIES))
+        self.memory.store(page.offset(*generation % COPIES) as usize, &out);
+        Ok(())
     }
 }
 
@@ -128,42 +129,43 @@ mod tests {
         page
     }
 
-    fn ledger() -> Ledger {
-        Ledger::new(weft_sys::memory::sealed_file("test", LEDGER_BYTES).unwrap())
+    fn ledger() -> (Ledger, File) {
+        let file = weft_sys::memory::sealed_file("test", LEDGER_BYTES).unwrap();
+        (Ledger::new(&file).unwrap(), file)
     }
 
     #[test]
     fn the_last_whole_write_counts() {
-        let mut ledger = ledger();
-        assert_eq!(read_page::<CountersPage>(ledger.file(), Page::Counters), None);
+        let (mut ledger, file) = ledger();
+        assert_eq!(read_page::<CountersPage>(&file, Page::Counters), None);
         for n in 1..=5 {
             ledger.write(Page::Counters, &page(n)).unwrap();
             if n % 2 == 0 {
                 ledger.write(Page::Objects, &page(n)).unwrap();
             }
-            assert_eq!(read_page(ledger.file(), Page::Counters), Some(page(n)));
+            assert_eq!(read_page(&file, Page::Counters), Some(page(n)));
         }
         // A death in the middle of the next write.
-        ledger.file().write_all_at(&6u64.to_le_bytes(), Page::Counters.offset(0)).unwrap();
-        assert_eq!(read_page(ledger.file(), Page::Counters), Some(page(5)));
+        file.write_all_at(&6u64.to_le_bytes(), Page::Counters.offset(0)).unwrap();
+        assert_eq!(read_page(&file, Page::Counters), Some(page(5)));
     }
 
     #[test]
     fn what_does_not_fit_is_refused_and_the_memory_keeps_its_size() {
-        let mut ledger = ledger();
+        let (mut ledger, file) = ledger();
         assert!(ledger.write(Page::Counters, &vec![1u8; 20_000]).is_err());
-        assert!(ledger.file().set_len(0).is_err());
-        assert!(ledger.file().set_len(LEDGER_BYTES + 4096).is_err());
+        assert!(file.set_len(0).is_err());
+        assert!(file.set_len(LEDGER_BYTES + 4096).is_err());
     }
 
     proptest! {
         #[test]
         fn hostile_bytes_are_no_page(bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0..60_000u64) {
-            let mut ledger = ledger();
+            let (mut ledger, file) = ledger();
             ledger.write(Page::Counters, &page(1)).unwrap();
-            ledger.file().write_all_at(&bytes, at).unwrap();
-            let _ = read_page::<CountersPage>(ledger.file(), Page::Counters);
-            let _ = read_page::<crate::stat::ObjectsPage>(ledger.file(), Page::Objects);
+            file.write_all_at(&bytes, at).unwrap();
+            let _ = read_page::<CountersPage>(&file, Page::Counters);
+            let _ = read_page::<crate::stat::ObjectsPage>(&file, Page::Objects);
         }
     }
 }

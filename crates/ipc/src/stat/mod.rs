@@ -423,11 +423,12 @@ mod tests {
     #[test]
     fn the_fullest_pages_fit() {
         let (counters, objects) = full();
-        let mut ledger = Ledger::new(weft_sys::memory::sealed_file("test", LEDGER_BYTES).unwrap());
+        let file = weft_sys::memory::sealed_file("test", LEDGER_BYTES).unwrap();
+        let mut ledger = Ledger::new(&file).unwrap();
         ledger.write(Page::Counters, &counters).unwrap();
         ledger.write(Page::Objects, &objects).unwrap();
-        assert_eq!(read_page::<CountersPage>(ledger.file(), Page::Counters), Some(counters.clone()));
-        assert_eq!(read_page::<ObjectsPage>(ledger.file(), Page::Objects), Some(objects.clone()));
+        assert_eq!(read_page::<CountersPage>(&file, Page::Counters), Some(counters.clone()));
+        assert_eq!(read_page::<ObjectsPage>(&file, Page::Objects), Some(objects.clone()));
         let stat =
             DeviceStat { device: u32::MAX, counters: counters.devices[0].1, objects: objects.devices[0].clone() };
         let report = StatReport {
