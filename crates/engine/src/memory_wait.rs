@@ -122,9 +122,10 @@ impl Engine {
             let now = pump.turned_at();
             let is_over = now.since(*begin.get_or_insert(now)) >= STAY;
             let ended = match came {
+                // The background thread may have taken the WRITE while this one had no processor.
+                _ if pump.memory_wait.written => Some(Ended::Written),
                 // The peer may have waited for this processor.
                 0 => (is_over && yields > 0).then_some(Ended::TimedOut),
-                _ if pump.memory_wait.written => Some(Ended::Written),
                 _ => Some(Ended::Completed),
             };
             if came > 0 {
