@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::json;
+use weft_fabric::topology::counted;
 use weft_sm::Subnet;
 use weft_sm::manager::{Event, Manager, Status};
 use weft_sm::routing::quality::{self, Checks};
@@ -58,7 +59,8 @@ pub fn text(manager: &Manager) -> String {
         }
         _ => {}
     }
-    let _ = writeln!(out, "subnet     {switches} switches, {ends} end ports, {links} links");
+    let sizes = [counted(switches, "switch"), counted(ends, "end port"), counted(links, "link")];
+    let _ = writeln!(out, "subnet     {}", sizes.join(", "));
     let _ = writeln!(out, "routing    {}", engine(&status));
     let light = status.sweeps.saturating_sub(status.heavy_sweeps);
     let _ = write!(out, "sweeps     {} heavy, {light} light; now {}", status.heavy_sweeps, status.busy);

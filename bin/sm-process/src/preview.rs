@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
+use weft_fabric::topology::counted;
 use weft_sm::manager::Event;
 use weft_sm::routing;
-use weft_tool::fabric::{counted, finish};
+use weft_tool::fabric::finish;
 use weft_tool::topology_source::SourceArgs;
 
 use super::args::RunArgs;

@@ -25,6 +25,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("programs", "WEFT_LOG", "stderr or a file: why a device does not open, a daemon that died; weft run sets stderr"),
     ("programs", "WEFT_HOST", "host of the fabric that programs and commands run as; weft run --host sets it"),
     ("programs", "WEFT_BIN", "the weft command that the libraries start as the daemon; weft env sets it"),
+    ("commands", "WEFT_QUIET", "1: weft run does not print that it cannot mount, or that it cannot serve the program"),
     ("programs", "WEFT_VIEW", "directory that stands for /sys and /dev; weft run sets it where it cannot mount"),
     ("commands", "WEFT_LIB_DIR", "directory of Weft's libraries [default: the installation's]"),
     ("daemon", "WEFT_DAEMON_LOG", "file to whose end the daemon writes what happens; as weft daemon --log"),
@@ -59,6 +60,7 @@ fn text() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn every_variable_stands_in_the_text_once() {
@@ -66,6 +68,15 @@ mod tests {
         for (_, name, _) in VARIABLES {
             assert_eq!(text.matches(&format!("  {name} ")).count(), 1, "{name}\n{text}");
         }
+    }
+
+    #[test]
+    fn the_book_has_the_same_variables() {
+        let book = include_str!("../../../../docs/reference.md");
+        let in_book: BTreeSet<_> =
+            book.lines().filter_map(|line| line.strip_prefix("| `WEFT_")?.split('`').next()).collect();
+        let here: BTreeSet<_> = VARIABLES.iter().filter_map(|(_, name, _)| name.strip_prefix("WEFT_")).collect();
+        assert_eq!(here, in_book);
     }
 
     #[test]

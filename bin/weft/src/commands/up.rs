@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use weft_fabric::topology::counted;
 use weft_fabric::topology::{LinkState, Topology};
 use weft_ipc::fabric::{FabricRequest, FabricStatus, HostPrograms, SmPort, pack};
 use weft_ipc::{Client, RequestError, Spawn};
-use weft_tool::fabric::{counted, finish, session, spell};
+use weft_tool::fabric::{finish, session, spell};
 use weft_tool::topology_source::SourceArgs;
 
 use super::fabric_manager::FabricManager;

@@ -2,6 +2,7 @@
 //! it, and drawings show it.
 
 mod builder;
+mod counted;
 pub mod draw;
 mod error;
 pub mod file;
@@ -11,6 +12,7 @@ pub mod net;
 mod picture;
 
 pub use builder::Builder;
+pub use counted::counted;
 pub use error::{Error, Result};
 pub use link::{Speed, Width};
 pub use picture::{LinkState, NodeState, Picture};

@@ -3,6 +3,7 @@
 //! table entries are never used.
 
 use weft_diags::ibnet::{Kind, PortRef};
+use weft_fabric::topology::counted;
 use weft_sm::graph::{End, Graph, Peer as GraphPeer, Port, Switch};
 use weft_sm::routing::{self, Request, RoutingOptions};
 use weft_sm_process::Threads;
@@ -28,7 +29,7 @@ pub fn check(survey: &Survey, net: &Net<'_>) -> Section {
     let count = net.links().count();
     let loads = loads(survey, net);
     let (sum, max) = (loads.iter().sum::<u64>(), loads.iter().copied().max().unwrap_or(0));
-    section.looked_at = format!("{count} links between switches, {max} paths at most on one");
+    section.looked_at = format!("{} between switches, at most {} on one", counted(count, "link"), counted(max, "path"));
     if (max as f64) <= EVEN * sum as f64 / count.max(1) as f64 {
         return section;
     }

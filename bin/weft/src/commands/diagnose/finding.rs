@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
+use weft_fabric::topology::counted;
 
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,16 +78,11 @@ impl Section {
         let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
         match (errors, warnings) {
             (0, 0) => "ok".to_owned(),
-            (0, n) => format!("{n} {}", plural(n, "warning")),
-            (n, 0) => format!("{n} {}", plural(n, "error")),
-            (e, w) => format!("{e} {}, {w} {}", plural(e, "error"), plural(w, "warning")),
+            (0, n) => counted(n, "warning"),
+            (n, 0) => counted(n, "error"),
+            (e, w) => format!("{}, {}", counted(e, "error"), counted(w, "warning")),
         }
     }
-}
-
-/// Formats a count with its noun, in the plural unless the count is 1.
-pub fn plural(count: usize, word: &str) -> String {
-    if count == 1 { word.to_owned() } else { format!("{word}s") }
 }
 
 /// The highest severity among all findings.

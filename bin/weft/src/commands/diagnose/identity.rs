@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weft_diags::ibnet::PortRef;
+use weft_fabric::topology::counted;
 
 use super::finding::Section;
 use super::survey::Survey;
@@ -11,7 +12,7 @@ use super::survey::Survey;
 pub fn check(survey: &Survey) -> Section {
     let mut section = Section::new("GUIDs, LIDs, names");
     let fabric = &survey.fabric;
-    section.looked_at = format!("{} nodes", fabric.node_count());
+    section.looked_at = counted(fabric.node_count(), "node");
     for (first, second) in fabric.conflicts() {
         let (first, second) = (survey.label(*first), survey.label(*second));
         section.error(format!("one node answers behind {first} and behind {second}: two nodes have its GUID"));

@@ -3,6 +3,7 @@
 use weft_diags::ib::format::Format;
 use weft_diags::ibnet::link::could_be;
 use weft_diags::ibnet::port::{PHYS_LINK_UP, STATE_ACTIVE};
+use weft_fabric::topology::counted;
 
 use super::finding::Section;
 use super::survey::{CABLE_ERRORS, Survey};
@@ -12,7 +13,7 @@ pub fn rates(survey: &Survey) -> Section {
     let mut section = Section::new("links");
     let fabric = &survey.fabric;
     let wired = survey.wired();
-    section.looked_at = format!("{} cables", wired.len() / 2);
+    section.looked_at = counted(wired.len() / 2, "cable");
     for at in wired {
         let node = fabric.node(at.node);
         let Some(port) = node.port(at.port) else { continue };
@@ -46,7 +47,7 @@ pub fn rates(survey: &Survey) -> Section {
 /// Checks the ports' error counters, and their increase during the last seconds.
 pub fn errors(survey: &Survey, seconds: f64) -> Section {
     let mut section = Section::new("cables by counters");
-    section.looked_at = format!("{} ports, {seconds:.1} s apart", survey.errors.len());
+    section.looked_at = format!("{}, {seconds:.1} s apart", counted(survey.errors.len(), "port"));
     for (&at, pairs) in &survey.errors {
         for (field, &(before, after)) in CABLE_ERRORS.iter().zip(pairs) {
             // A counter that went back has been cleared.

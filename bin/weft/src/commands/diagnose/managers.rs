@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_diags::ibnet::{Kind, PortRef};
+use weft_fabric::topology::counted;
 
-use super::finding::{Section, plural};
+use super::finding::Section;
 use super::survey::Survey;
 
 /// SMInfo:SMState of the master.
@@ -41,8 +42,8 @@ pub fn managers(survey: &Survey) -> Section {
     let master_lid = masters.first().and_then(|m| survey.fabric.port(m.at)).map(|p| p.lid);
     for (lid, ports) in named.iter().filter(|(lid, _)| Some(**lid) != master_lid) {
         let (count, first) = (ports.len(), ports.first().map_or_else(String::new, |&at| label(at)));
-        let noun = plural(count, "port");
-        section.error(format!("{count} {noun} ({first}, ...) take LID {lid} for the subnet manager's"));
+        let ports = counted(count, "port");
+        section.error(format!("{ports} ({first}, ...) take LID {lid} for the subnet manager's"));
     }
     section
 }

@@ -36,6 +36,7 @@ use weft_diags::ib::report::End;
 use weft_diags::ibnet::link::Rate;
 use weft_diags::ibnet::{Config, Fabric, Kind, PortRef, cache, discover_from};
 use weft_diags::tools::ibnetdiscover;
+use weft_fabric::topology::counted;
 
 use crate::output;
 use finding::{Section, Severity};
@@ -214,7 +215,8 @@ fn show(args: &Args, survey: &Survey, sections: &[Section]) {
         return;
     }
     let from = survey.fabric.from.map_or_else(String::new, |from| format!(" from {}", survey.label(from)));
-    let mut text = format!("Fabric{from}: {cas} adapters, {switches} switches, {routers} routers\n\n");
+    let sizes = [counted(cas, "adapter"), counted(switches, "switch"), counted(routers, "router")];
+    let mut text = format!("Fabric{from}: {}\n\n", sizes.join(", "));
     text += &finding::text(sections, args.all);
     output::print(&text);
 }

@@ -1,6 +1,7 @@
 //! Routes: checks that every switch reaches every LID without a loop, and finds the path between two ports.
 
 use weft_diags::ibnet::PortRef;
+use weft_fabric::topology::counted;
 
 use super::finding::Section;
 use super::net::{Net, Step};
@@ -23,7 +24,7 @@ enum Way {
 pub fn reach(survey: &Survey, net: &Net<'_>) -> Section {
     let mut section = Section::new("routes");
     let lids = survey.lids();
-    section.looked_at = format!("{} switches, {} LIDs", net.switches.len(), lids.len());
+    section.looked_at = format!("{}, {}", counted(net.switches.len(), "switch"), counted(lids.len(), "LID"));
     let mut known = vec![Way::Unknown; net.switches.len()];
     for (lid, end) in lids {
         known.fill(Way::Unknown);

@@ -34,6 +34,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 use clap::Args;
+use weft_fabric::topology;
 use weft_ipc::stat::StatReport;
 use weft_ipc::{Client, ConnectOptions, DeviceInfo, HOST_VARIABLE, trust};
 
@@ -148,7 +149,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         Some(name) => command.env(trust::DAEMON_VARIABLE, name),
         None => command.env_remove(trust::DAEMON_VARIABLE),
     };
-    task::say(args, &format!("{} devices", devices.len()));
+    task::say(args, &topology::counted(devices.len(), "device"));
 
     let program = Program::read(program);
     let is_quiet = args.quiet || std::env::var_os("WEFT_QUIET").is_some();

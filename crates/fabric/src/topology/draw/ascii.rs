@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::super::{LinkState, NodeKind, Picture};
+use super::super::{LinkState, NodeKind, Picture, counted};
 use super::{in_short, rows};
 
 /// Width of a drawing in columns.
@@ -36,10 +36,10 @@ fn summary(picture: &Picture) -> String {
     let topology = &picture.topology;
     let mut out = format!("{}\n", topology.title);
     let count = |kind| topology.count(kind);
-    let _ = write!(out, "{} adapters, {} switches", count(NodeKind::Ca), count(NodeKind::Switch));
+    let _ = write!(out, "{}, {}", counted(count(NodeKind::Ca), "adapter"), counted(count(NodeKind::Switch), "switch"));
     let routers = count(NodeKind::Router);
-    let _ = if routers > 0 { write!(out, ", {routers} routers") } else { Ok(()) };
-    let _ = write!(out, ", {} cables", topology.cables.len());
+    let _ = if routers > 0 { write!(out, ", {}", counted(routers, "router")) } else { Ok(()) };
+    let _ = write!(out, ", {}", counted(topology.cables.len(), "cable"));
     let by_state = LinkState::ALL.map(|state| (state, picture.links.iter().filter(|link| **link == state).count()));
     let words: Vec<String> = by_state
         .iter()

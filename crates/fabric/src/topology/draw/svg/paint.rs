@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::super::super::{Cable, LinkState, NodeKind, Picture, Topology};
+use super::super::super::{Cable, LinkState, NodeKind, Picture, Topology, counted};
 use super::super::in_short;
 use super::{BOX, DOT, Item, Look, STEP, Scene};
 
@@ -116,10 +116,10 @@ pub fn paint(picture: &Picture, mut scene: Scene) -> String {
     let count = |kind| picture.topology.count(kind);
     let _ = writeln!(
         out,
-        "<text class=\"title\" x=\"{MARGIN}\" y=\"22\">{title}: {} adapters, {} switches, {} cables</text>",
-        count(NodeKind::Ca),
-        count(NodeKind::Switch) + count(NodeKind::Router),
-        picture.topology.cables.len()
+        "<text class=\"title\" x=\"{MARGIN}\" y=\"22\">{title}: {}, {}, {}</text>",
+        counted(count(NodeKind::Ca), "adapter"),
+        counted(count(NodeKind::Switch) + count(NodeKind::Router), "switch"),
+        counted(picture.topology.cables.len(), "cable")
     );
     legend(&mut out);
     out + "</svg>\n"
