@@ -9,7 +9,7 @@ use crate::tables::Tables;
 use super::levels::tree;
 use super::links::Links;
 use super::polish::variants;
-use super::quality::{Checks, Quality, bisection_share, check};
+use super::quality::{Checks, bisection_share, check};
 use super::{Engine, Request, RouteError, RoutingOptions, engine};
 
 /// `auto`.
@@ -35,7 +35,10 @@ const POLISHED_MAX: usize = 1 << 15;
 /// Shift permutations to test in a comparison.
 const SHIFTS: usize = 32;
 
-/// Random bisections to draw in a comparison of polished tables...
+/// Weight of shifts in a comparison. All-to-all traffic and random bisections have a weight of one.
+const SHIFT_WEIGHT: f64 = 1.4;
+
+/// Random bisections to draw in a comparison...
 const BISECTIONS: usize = 64;
 /// ... and the minimum share of their bandwidth that polished tables must keep.
 const BISECTION_KEPT: f64 = 0.97;
@@ -95,22 +98,35 @@ fn least(graph: &Graph) -> u64 {
     (0..graph.switch_count()).map(bound).max().unwrap_or(0)
 }
 
+/// Sound tables, and the figures by which they are compared: the lower, the better.
+struct Judged {
+    tables: Tables,
+    /// All-to-all load of the worst link.
+    load: f64,
+    /// Mean over shifts of the worst link's load.
+    shift: f64,
+    /// Inverse of the bandwidth share in random bisections.
+    slowdown: f64,
+}
+
 /// The best sound tables of all engines, polished.
 fn best(request: &Request<'_>, engines: &[&Engine], entries: usize) -> Option<Tables> {
     let checks = Checks { shifts: SHIFTS, ..Checks::default() };
     let judged = engines.iter().filter_map(|engine| {
         let tables = (engine.run)(request).ok()?;
         let quality = check(request.graph, &tables, &checks, request.parallel);
-        quality.is_sound().then_some((tables, quality))
+        let share =
+            quality.is_sound().then(|| bisection_share(request.graph, &tables, BISECTIONS, request.parallel))?;
+        Some(Judged { load: quality.load.max as f64, shift: quality.shift.worst_mean, slowdown: 1.0 / share, tables })
     });
-    let judged: Vec<(Tables, Quality)> = judged.collect();
-    let least =
-        |of: &dyn Fn(&Quality) -> f64| judged.iter().map(|(_, q)| of(q)).fold(f64::INFINITY, f64::min).max(1e-9);
-    let (load, shift) = (least(&|q| q.load.max as f64), least(&|q| q.shift.worst_mean));
-    // Shifts count twice as much as their sum, all-to-all: collectives run one shift at a time. Ties go to the first.
-    let price = |q: &Quality| q.load.max as f64 / load + 2.0 * q.shift.worst_mean / shift;
-    let at = (0..judged.len()).min_by(|a, b| price(&judged[*a].1).total_cmp(&price(&judged[*b].1)))?;
-    let (tables, _) = judged.into_iter().nth(at)?;
+    let judged: Vec<Judged> = judged.collect();
+    let least = |of: fn(&Judged) -> f64| judged.iter().map(of).fold(f64::INFINITY, f64::min).max(1e-9);
+    let (load, shift, slowdown) = (least(|j| j.load), least(|j| j.shift), least(|j| j.slowdown));
+    // Shifts count more than their sum, all-to-all: collectives run one shift at a time. They do not count for so much
+    // that a dragonfly with one cable between two groups would give up more in the other two than it gains in shifts.
+    // Ties go to the first.
+    let price = |j: &Judged| j.load / load + SHIFT_WEIGHT * j.shift / shift + j.slowdown / slowdown;
+    let tables = judged.iter().min_by(|a, b| price(a).total_cmp(&price(b)))?.tables.clone();
     Some(if entries <= POLISHED_MAX { polished(request, tables) } else { tables })
 }
 

@@ -39,6 +39,8 @@ mod testing;
 #[cfg(test)]
 mod tests;
 pub(crate) mod torus;
+#[cfg(test)]
+mod trades;
 mod trees;
 mod updn;
 pub mod ways;
