@@ -1,6 +1,7 @@
 //! The requester's handling of answers, and of their absence.
 
-use weft_verbs::{Instant, SendOp, WcStatus};
+use weft_verbs::op::Response;
+use weft_verbs::{Instant, WcStatus};
 use weft_wire::NakCode;
 use weft_wire::aeth::rnr_delay_us;
 
@@ -113,7 +114,7 @@ impl Requester {
         let at = self.find(sq, seq);
         let Some((offset, length)) = self.awaits(sq, at, seq) else { return };
         let wqe = sq.get(at);
-        if !matches!(wqe.op, SendOp::Read(_)) {
+        if wqe.op.info().response != Response::Data {
             return self.fail_now(core, sq, at, WcStatus::BadRespErr, env);
         }
         if frame.addr < offset {
@@ -133,16 +134,14 @@ impl Requester {
         self.on_part(core, sq, last, env);
     }
 
-    /// Handles the result of an atomic operation, or the completion of a FLUSH or ATOMIC WRITE.
+    /// Handles the result of an atomic operation, or a response without data.
     fn on_result<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, seq: u64, frame: &Frame, env: &mut E) {
         let at = self.find(sq, seq);
         let Some((_, length)) = self.awaits(sq, at, seq) else { return };
         let wqe = sq.get(at);
-        let stored = match wqe.op {
-            SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } if frame.bytes == 8 => {
-                place(env, core, &wqe.sges, 0, 8)
-            }
-            SendOp::AtomicWrite(_) | SendOp::Flush { .. } if frame.bytes == 0 => Ok(()),
+        let stored = match (wqe.op.info().response, frame.bytes) {
+            (Response::Value, 8) => place(env, core, &wqe.sges, 0, 8),
+            (Response::Done, 0) => Ok(()),
             _ => Err(WcStatus::BadRespErr),
         };
         if let Err(status) = stored {

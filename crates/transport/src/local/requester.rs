@@ -7,10 +7,13 @@
 //! ```
 
 use smallvec::SmallVec;
-use weft_verbs::{Instant, MSG_SIZE_MAX, QpState, QpType, SendFlags, SendOp, WcStatus};
+use weft_verbs::op::{Action, List};
+use weft_verbs::{Instant, MSG_SIZE_MAX, Op, QpState, QpType, SendFlags, SendOp, WcStatus};
 
 use crate::core::{Core, Fault};
-use crate::same_host::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, Outgoing, Reach};
+use crate::same_host::{
+    FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, OPERANDS_MAX, Outgoing, Reach, operands,
+};
 use crate::segment;
 use crate::sq::{SendQueue, Wqe};
 use crate::{Env, SameHost};
@@ -108,7 +111,7 @@ impl Requester {
         }
         // A key must not vanish under requests that may be retransmitted, and a direct copy must not overtake requests
         // that the peer has yet to execute.
-        let waits = matches!(wqe.op, SendOp::LocalInv(_)) || self.goes_direct(core, wqe);
+        let waits = wqe.op.op() == Op::LocalInv || self.goes_direct(core, wqe);
         if waits && sq.head() != self.cur {
             return None;
         }
@@ -124,15 +127,7 @@ impl Requester {
         core.direct
             && self.by_lane != Some(self.cur)
             && wqe.length > 0
-            && matches!(
-                wqe.op,
-                SendOp::Write(_)
-                    | SendOp::WriteImm(..)
-                    | SendOp::Read(_)
-                    | SendOp::CompareSwap { .. }
-                    | SendOp::FetchAdd { .. }
-                    | SendOp::AtomicWrite(_)
-            )
+            && matches!(wqe.op.info().action, Action::Write | Action::Read | Action::Word)
     }
 
     /// Does everything possible now.
@@ -174,9 +169,7 @@ impl Requester {
             SendOp::LocalInv(key) => env.invalidate_local(pd, qpn, key).map(|()| false),
             _ if wqe.length > u64::from(MSG_SIZE_MAX) => Err(WcStatus::LocLenErr),
             _ if wqe.has_response() && core.attr.max_rd_atomic == 0 => Err(WcStatus::LocQpOpErr),
-            SendOp::Read(_) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => {
-                segment::check(env, pd, &wqe.sges, true).map(|()| true)
-            }
+            op if op.op().fills_list() => segment::check(env, pd, &wqe.sges, true).map(|()| true),
             // A request of one frame is checked when it is gathered.
             _ if wqe.is_inline() || wqe.length <= NAMED_MIN => Ok(true),
             _ => segment::check(env, pd, &wqe.sges, false).map(|()| true),
@@ -291,41 +284,31 @@ impl Requester {
     }
 
     fn push<E: Env>(&self, core: &mut Core, wqe: &Wqe, way: &mut Way, env: &mut E) -> Result<bool, WcStatus> {
-        let mut frame = Frame::new(FrameKind::Send, core.qpn, core.attr.dest_qpn);
+        let row = wqe.op.info();
+        let Some(kind) = FrameKind::of(row.op) else { return Ok(true) };
+        let mut frame = Frame::new(kind, core.qpn, core.attr.dest_qpn);
         frame.seq = self.nxt as u32;
         frame.epoch = self.epoch;
         frame.srqn = wqe.srqn;
         frame.total = wqe.length as u32;
-        let mut value = [0; 16];
+        if let Some(target) = wqe.op.target() {
+            (frame.key, frame.addr) = (target.rkey, target.addr);
+        }
+        let mut value = [0; OPERANDS_MAX];
         let mut ranges = Ranges::new();
-        let payload = match wqe.op {
-            SendOp::CompareSwap { target, compare, swap } => {
-                aim(&mut frame, FrameKind::CompareSwap, target);
-                value[..8].copy_from_slice(&compare.to_ne_bytes());
-                value[8..].copy_from_slice(&swap.to_ne_bytes());
-                Outgoing::Bytes(&value)
-            }
-            SendOp::FetchAdd { target, add } => {
-                aim(&mut frame, FrameKind::FetchAdd, target);
-                value[..8].copy_from_slice(&add.to_ne_bytes());
-                Outgoing::Bytes(&value[..8])
-            }
-            SendOp::Read(target) => {
-                aim(&mut frame, FrameKind::Read, target);
-                Outgoing::NONE
-            }
-            SendOp::Flush { target, length, placement, level } => {
-                aim(&mut frame, FrameKind::Flush, target);
+        let payload = match (row.list, wqe.op) {
+            (List::Sent, _) => self.part(core, wqe, &mut frame, &mut ranges, env)?,
+            (_, SendOp::Flush { length, placement, level, .. }) => {
                 frame.total = length;
                 frame.code = placement | level << 4;
                 Outgoing::NONE
             }
-            _ => self.part(core, wqe, &mut frame, &mut ranges, env)?,
+            (_, op) => Outgoing::Bytes(operands(row.op, op.operands(), &mut value)),
         };
         Ok(way.push(core, frame, payload, env))
     }
 
-    /// Builds a frame of a SEND, WRITE or ATOMIC WRITE.
+    /// Builds a frame of a request that carries its bytes.
     fn part<'a, E: Env>(
         &self,
         core: &Core,
@@ -339,18 +322,11 @@ impl Requester {
         frame.flags.set(FrameFlags::FIRST, first);
         frame.flags.set(FrameFlags::LAST, last);
         frame.flags.set(FrameFlags::SOLICITED, last && wqe.flags.contains(SendFlags::SOLICITED));
-        match wqe.op {
-            SendOp::SendImm(imm) if last => (frame.flags, frame.imm) = (frame.flags | FrameFlags::IMM, imm),
-            SendOp::SendInv(key) if last => (frame.flags, frame.imm) = (frame.flags | FrameFlags::INV, key),
-            SendOp::Write(target) => aim(frame, FrameKind::Write, target),
-            SendOp::AtomicWrite(target) => aim(frame, FrameKind::AtomicWrite, target),
-            SendOp::WriteImm(target, imm) => {
-                aim(frame, FrameKind::Write, target);
-                if last {
-                    (frame.flags, frame.imm) = (frame.flags | FrameFlags::IMM, imm);
-                }
-            }
-            _ => {}
+        if last {
+            let (imm, key) = (wqe.op.imm(), wqe.op.invalidates());
+            frame.flags.set(FrameFlags::IMM, imm.is_some());
+            frame.flags.set(FrameFlags::INV, key.is_some());
+            frame.imm = imm.or(key).unwrap_or_default();
         }
         if wqe.answered > 0 {
             frame.flags |= FrameFlags::DATA_IN_PLACE;
@@ -379,7 +355,7 @@ impl Requester {
             }
             let status = wqe.status;
             if let Some(passed) = &mut core.passed {
-                passed.count(wqe.length, core.attr.path_mtu, reads_into(wqe));
+                passed.count(wqe.length, core.attr.path_mtu, wqe.op.op().fills_list());
             }
             if status != WcStatus::Success || wqe.signaled {
                 let mut wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
@@ -411,17 +387,9 @@ impl Requester {
     }
 }
 
-/// Sets a frame's remote address and key.
-fn aim(frame: &mut Frame, kind: FrameKind, target: weft_verbs::RemoteTarget) {
-    frame.kind = kind;
-    frame.key = target.rkey;
-    frame.addr = target.addr;
-}
-
 /// Returns whether the peer fetches a request's payload.
 fn is_named(wqe: &Wqe, bytes_only: bool) -> bool {
-    let send = matches!(wqe.op, SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_));
-    send && !bytes_only && !wqe.is_inline() && wqe.length > NAMED_MIN
+    wqe.op.op() == Op::Send && !bytes_only && !wqe.is_inline() && wqe.length > NAMED_MIN
 }
 
 /// Returns the number of frames of a request.
@@ -442,15 +410,10 @@ pub(super) fn gather<E: Env>(
     len: u64,
     ranges: &mut Ranges,
 ) -> Result<(), WcStatus> {
-    let write = !matches!(core.qp_type(), QpType::XrcRecv) && reads_into(wqe);
+    let write = !matches!(core.qp_type(), QpType::XrcRecv) && wqe.op.op().fills_list();
     ranges.clear();
     for part in segment::parts(&wqe.sges, offset, len) {
         ranges.push(HostRange { addr: env.local(core.pd(), &part, write)?, len: u64::from(part.length) });
     }
     Ok(())
-}
-
-/// Returns whether the request writes to its list.
-fn reads_into(wqe: &Wqe) -> bool {
-    matches!(wqe.op, SendOp::Read(_) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. })
 }

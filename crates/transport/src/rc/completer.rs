@@ -1,6 +1,7 @@
 //! Receive side of the requester: acknowledgements, responses and NAKs, and their effects.
 
-use weft_verbs::{Instant, QpState, SendOp, WcStatus};
+use weft_verbs::op::Response;
+use weft_verbs::{Instant, QpState, WcStatus};
 use weft_wire::{Kind, NakCode, Packet, Syndrome};
 
 use crate::Env;
@@ -91,7 +92,7 @@ impl Requester {
         }
     }
 
-    /// Handles READ responses, atomic acknowledgements, and the empty responses of FLUSH and ATOMIC WRITE.
+    /// Handles responses with data, and empty ones that are not mere acknowledgements.
     fn on_data<E: Env>(
         &mut self,
         core: &mut Core,
@@ -202,8 +203,8 @@ fn store<E: Env>(core: &Core, sq: &SendQueue, at: u64, packet: &Packet<'_>, psn:
     let wqe = sq.get(at);
     let atomic = packet.info.kind == Kind::AtomicAcknowledge;
     let local = |status| Bad::Fails(status);
-    match wqe.op {
-        SendOp::Read(_) if !atomic => {
+    match wqe.op.info().response {
+        Response::Data if !atomic => {
             let mtu = u64::from(core.mtu());
             let offset = (psn - wqe.first) * mtu;
             let want = wqe.length.saturating_sub(offset).min(mtu);
@@ -212,11 +213,11 @@ fn store<E: Env>(core: &Core, sq: &SendQueue, at: u64, packet: &Packet<'_>, psn:
             }
             segment::scatter(env, core.pd(), &wqe.sges, offset, packet.payload).map_err(local)
         }
-        SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } if atomic => {
+        Response::Value if atomic => {
             let original = packet.ext.atomic_ack.map_or(0, |a| a.original());
             segment::scatter(env, core.pd(), &wqe.sges, 0, &original.to_ne_bytes()).map_err(local)
         }
-        SendOp::AtomicWrite(_) | SendOp::Flush { .. } if !atomic && packet.payload.is_empty() => Ok(()),
+        Response::Done if !atomic && packet.payload.is_empty() => Ok(()),
         _ => Err(Bad::Fails(WcStatus::BadRespErr)),
     }
 }

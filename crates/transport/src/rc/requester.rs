@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use weft_verbs::{Instant, QpState, SendFlags, SendOp, WcStatus};
+use weft_verbs::{Instant, Op, QpState, SendFlags, SendOp, WcStatus};
 use weft_wire::Psn;
 
 use crate::core::{Core, Fault};
@@ -182,7 +182,7 @@ impl Requester {
         }
         if wqe.is_local() {
             // A key must not vanish under requests that may be retransmitted.
-            let ready = !matches!(wqe.op, SendOp::LocalInv(_)) || sq.head() == self.cur;
+            let ready = wqe.op.op() != Op::LocalInv || sq.head() == self.cur;
             return ready.then_some(Step::Start);
         }
         let left = crate::segment::packets(wqe.length, core.mtu());
@@ -296,21 +296,14 @@ impl Requester {
             SendOp::LocalInv(key) => env.invalidate_local(pd, qpn, key).map(|()| false),
             _ if wqe.length > u64::from(weft_verbs::MSG_SIZE_MAX) => Err(WcStatus::LocLenErr),
             _ if wqe.has_response() && core.attr.max_rd_atomic == 0 => Err(WcStatus::LocQpOpErr),
-            SendOp::Read(_) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => {
-                crate::segment::check(env, pd, &wqe.sges, true).map(|()| true)
-            }
+            op if op.op().fills_list() => crate::segment::check(env, pd, &wqe.sges, true).map(|()| true),
             _ => Ok(true),
         };
         match verdict {
             Ok(true) => {
                 let wqe = sq.get_mut(at);
-                wqe.psns = match wqe.op {
-                    SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_) => crate::segment::packets(wqe.length, mtu),
-                    SendOp::Write(_) | SendOp::WriteImm(..) | SendOp::Read(_) => {
-                        crate::segment::packets(wqe.length, mtu)
-                    }
-                    _ => 1,
-                };
+                // Operations on words are shorter than a packet, and a FLUSH has no bytes.
+                wqe.psns = crate::segment::packets(wqe.length, mtu);
                 wqe.ssn = self.credits.number();
                 true
             }
