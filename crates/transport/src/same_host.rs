@@ -90,6 +90,12 @@ impl FrameKind {
         if op.is_local() { None } else { FrameKind::from_number(op as u8) }
     }
 
+    /// Returns the operation that it requests; `None` for an answer.
+    #[inline]
+    pub fn op(self) -> Option<Op> {
+        if self.is_request() { Op::from_number(self as u8) } else { None }
+    }
+
     /// Returns whether it goes from requester to responder.
     #[inline]
     pub fn is_request(self) -> bool {
@@ -289,6 +295,17 @@ pub(crate) fn operands(op: Op, Operands { compare, value }: Operands, out: &mut 
     out[..8].copy_from_slice(&first.to_ne_bytes());
     out[8..].copy_from_slice(&value.to_ne_bytes());
     &out[..bytes]
+}
+
+/// Reads the operands of a frame of `len` bytes; `None` if the operation has operands of another length.
+pub(crate) fn read_operands(op: Op, bytes: &[u8; OPERANDS_MAX], len: u32) -> Option<Operands> {
+    let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|i| bytes[at + i]));
+    match operand_bytes(op) {
+        0 => Some(Operands::default()),
+        wanted if wanted != len as usize => None,
+        OPERANDS_MAX => Some(Operands { compare: word(0), value: word(8) }),
+        _ => Some(Operands { compare: 0, value: word(0) }),
+    }
 }
 
 /// A local key that peers may use directly.

@@ -1,38 +1,18 @@
 //! Unreliable connection: messages in packets, no acknowledgements. A gap loses the message that it hits; a message
 //! that cannot be delivered is dropped silently (IBA 9.8).
 
-use weft_verbs::{Access, MSG_SIZE_MAX, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
-use weft_verbs::{CqId, Instant, QpState};
+use weft_verbs::{CqId, Instant, MSG_SIZE_MAX, QpState, SendFlags, SendOp, WcStatus};
+use weft_wire::Psn;
 use weft_wire::opcode::Place;
-use weft_wire::{Packet, Psn};
 
 use crate::core::{Bits, Core, Fault};
+use crate::execute::Executor;
 use crate::pace::Pace;
 use crate::qp::TX_BURST_PACKETS;
 use crate::rq::RecvQueue;
-use crate::segment::{self, Payload, Segment};
+use crate::segment::{Payload, Segment};
 use crate::sq::SendQueue;
-use crate::{Env, Memory, RecvWqe, RxPacket, TxBatch};
-
-/// Message being received.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Message {
-    /// None, or one that is being dropped: the next first packet begins a message.
-    #[default]
-    Idle,
-    Send {
-        offset: u64,
-    },
-    Write {
-        rkey: u32,
-        va: u64,
-        left: u64,
-        total: u64,
-    },
-}
-
-/// Marks a dropped message.
-struct Dropped;
+use crate::{Env, RxPacket, TxBatch};
 
 /// State of a UC queue pair.
 #[derive(Debug, Default)]
@@ -44,10 +24,7 @@ pub(crate) struct Uc {
     pace: Pace,
     /// PSN expected next.
     expected: Psn,
-    message: Message,
-    /// The receive taken last; it serves the next message if its own message was dropped.
-    recv: RecvWqe,
-    holds_recv: bool,
+    executor: Executor,
 }
 
 impl Uc {
@@ -62,8 +39,7 @@ impl Uc {
 
     /// Enters ERR. Returns the receive being filled.
     pub fn stop(&mut self) -> Option<(u64, Option<CqId>)> {
-        self.message = Message::Idle;
-        std::mem::take(&mut self.holds_recv).then_some((self.recv.wr_id, None))
+        self.executor.stop()
     }
 
     /// Returns whether no message is half sent.
@@ -133,7 +109,6 @@ impl Uc {
 
     pub fn handle_packet<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, rx: &RxPacket<'_>, env: &mut E) {
         let packet = &rx.packet;
-        let starts = matches!(packet.info.place, Place::First | Place::Only);
         match packet.bth.psn().distance(self.expected) {
             0 => {}
             // The network duplicated the packet, or it is so late that its message is lost already.
@@ -143,158 +118,23 @@ impl Uc {
             }
             _ => {
                 core.stats.out_of_order += 1;
-                self.message = Message::Idle;
+                self.executor.drop_message();
             }
         }
         self.expected = packet.bth.psn().next();
-        if starts {
-            self.message = Message::Idle;
+        if matches!(packet.info.place, Place::First | Place::Only) {
+            self.executor.drop_message();
         }
-        let outcome = if packet.info.kind.is_write() {
-            self.write(core, rq, packet, env)
-        } else if packet.info.kind.is_send() {
-            self.send(core, rq, packet, env)
-        } else {
-            Err(Dropped)
-        };
-        if outcome.is_err() {
-            core.stats.dropped += 1;
-            self.message = Message::Idle;
+        // There are no answers that a peer could wait for.
+        if let Err(refusal) = self.executor.execute(core, rq, packet, || 0, env) {
+            self.executor.drop_refused(core, refusal, env);
         }
     }
-
-    fn take_recv<E: Env>(&mut self, core: &Core, rq: &mut RecvQueue, env: &mut E) -> Result<(), Dropped> {
-        if self.holds_recv {
-            return Ok(());
-        }
-        self.holds_recv = match core.init.srq {
-            Some(srq) => env.srq_take(srq).map(|recv| self.recv = recv).is_some(),
-            None => rq.pop_into(&mut self.recv),
-        };
-        if self.holds_recv { Ok(()) } else { Err(Dropped) }
-    }
-
-    fn complete<E: Env>(
-        &mut self,
-        core: &Core,
-        packet: &Packet<'_>,
-        status: WcStatus,
-        opcode: WcOpcode,
-        bytes: u64,
-        env: &mut E,
-    ) {
-        let mut wc = core.wc(self.recv.wr_id, status, opcode);
-        wc.byte_len = bytes as u32;
-        wc.solicited |= packet.bth.solicited();
-        wc.src_qp = core.attr.dest_qpn;
-        if let Some(imm) = packet.ext.imm {
-            wc.imm_data = imm.value().to_be();
-            wc.flags |= WcFlags::WITH_IMM;
-        }
-        self.holds_recv = false;
-        core.complete_recv(env, None, wc);
-    }
-
-    fn send<E: Env>(
-        &mut self,
-        core: &mut Core,
-        rq: &mut RecvQueue,
-        packet: &Packet<'_>,
-        env: &mut E,
-    ) -> Result<(), Dropped> {
-        let place = packet.info.place;
-        let offset = match (place, self.message) {
-            (Place::First | Place::Only, _) => {
-                self.take_recv(core, rq, env)?;
-                0
-            }
-            (_, Message::Send { offset }) => offset,
-            _ => return Err(Dropped),
-        };
-        check_len(core, place, packet.payload.len())?;
-        let end = offset + packet.payload.len() as u64;
-        let stored = if end > segment::total(&self.recv.sges) {
-            Err(WcStatus::LocLenErr)
-        } else {
-            segment::scatter(env, core.pd(), &self.recv.sges, offset, packet.payload)
-        };
-        if let Err(status) = stored {
-            // The local receive is at fault: it completes in error, the queue pair lives on.
-            self.complete(core, packet, status, WcOpcode::Recv, 0, env);
-            return Err(Dropped);
-        }
-        if matches!(place, Place::First | Place::Middle) {
-            self.message = Message::Send { offset: end };
-            return Ok(());
-        }
-        self.message = Message::Idle;
-        self.complete(core, packet, WcStatus::Success, WcOpcode::Recv, end, env);
-        Ok(())
-    }
-
-    fn write<E: Env>(
-        &mut self,
-        core: &mut Core,
-        rq: &mut RecvQueue,
-        packet: &Packet<'_>,
-        env: &mut E,
-    ) -> Result<(), Dropped> {
-        let place = packet.info.place;
-        let ends = matches!(place, Place::Last | Place::Only);
-        let (rkey, va, left, total) = match (place, self.message) {
-            (Place::First | Place::Only, _) => {
-                let reth = packet.ext.reth.ok_or(Dropped)?;
-                let allowed = core.attr.qp_access.contains(Access::REMOTE_WRITE);
-                if !allowed || reth.dma_len() > MSG_SIZE_MAX {
-                    return Err(Dropped);
-                }
-                let len = u64::from(reth.dma_len());
-                if len != 0 {
-                    env.remote(core.pd(), core.qpn, reth.rkey(), reth.va(), len, Access::REMOTE_WRITE)
-                        .map_err(|_| Dropped)?;
-                }
-                (reth.rkey(), reth.va(), len, len)
-            }
-            (_, Message::Write { rkey, va, left, total }) => (rkey, va, left, total),
-            _ => return Err(Dropped),
-        };
-        let len = packet.payload.len() as u64;
-        check_len(core, place, packet.payload.len())?;
-        if if ends { len != left } else { len >= left } {
-            return Err(Dropped);
-        }
-        if packet.ext.imm.is_some() {
-            self.take_recv(core, rq, env)?;
-        }
-        if len != 0 {
-            let addr = env.remote(core.pd(), core.qpn, rkey, va, len, Access::REMOTE_WRITE).map_err(|_| Dropped)?;
-            env.memory().write(addr, packet.payload);
-        }
-        if !ends {
-            self.message = Message::Write { rkey, va: va.wrapping_add(len), left: left - len, total };
-            return Ok(());
-        }
-        self.message = Message::Idle;
-        if packet.ext.imm.is_some() {
-            self.complete(core, packet, WcStatus::Success, WcOpcode::RecvRdmaWithImm, total, env);
-        }
-        Ok(())
-    }
-}
-
-fn check_len(core: &Core, place: Place, len: usize) -> Result<(), Dropped> {
-    let mtu = core.mtu() as usize;
-    let ok = match place {
-        Place::First | Place::Middle => len == mtu,
-        Place::Last => len != 0 && len <= mtu,
-        Place::Only => len <= mtu,
-    };
-    if ok { Ok(()) } else { Err(Dropped) }
 }
 
 #[cfg(test)]
 mod tests {
-    use weft_verbs::{QpType, Sge};
+    use weft_verbs::{QpType, Sge, WcOpcode};
 
     use super::*;
     use crate::testing::{BASE, Fate, Pair, RECV_CQ, SEND_CQ, remote, sge};

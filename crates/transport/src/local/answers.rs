@@ -12,8 +12,8 @@ use crate::sq::SendQueue;
 use crate::{Env, SameHost};
 
 use super::Way;
-use super::execute::CANNOT_FETCH;
 use super::requester::{Requester, frames};
+use super::responder::CANNOT_FETCH;
 use super::watch::Look;
 
 /// Retry count that means "for ever".

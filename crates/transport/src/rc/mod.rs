@@ -5,7 +5,6 @@ mod completer;
 mod credits;
 mod delayed_ack;
 mod emit;
-mod execute;
 mod keeping;
 mod received;
 mod recovery;
