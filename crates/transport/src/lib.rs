@@ -12,6 +12,7 @@ mod goodput;
 mod local;
 mod pace;
 mod peer_quota;
+mod progress;
 mod qp;
 mod rc;
 mod rq;

@@ -17,6 +17,7 @@ use weft_verbs::{
 use crate::core::{Core, Fault, Passed};
 use crate::local::Local;
 use crate::peer_quota::PeerQuota;
+use crate::progress;
 use crate::rc::Rc;
 use crate::rq::RecvQueue;
 use crate::same_host::WORD_BYTES;
@@ -405,7 +406,7 @@ impl Qp {
             Some(Fault::Error) => self.enter_error(env, true),
             Some(Fault::SendError) if self.state() != QpState::Err => {
                 self.core.set_state(QpState::Sqe);
-                self.flush_send(env);
+                progress::flush(&self.core, &mut self.sq, env);
             }
             _ => {}
         }
@@ -441,7 +442,7 @@ impl Qp {
             Service::Uc(uc) => uc.stop(),
             Service::Ud(_) => None,
         };
-        self.flush_send(env);
+        progress::flush(&self.core, &mut self.sq, env);
         if let Some((wr_id, cq)) = held {
             let wc = self.core.wc(wr_id, WcStatus::WrFlushErr, WcOpcode::Recv);
             self.core.complete_recv(env, cq, wc);
@@ -452,15 +453,6 @@ impl Qp {
         }
         if self.core.init.srq.is_some() && !was_reset {
             self.core.event(env, AsyncEvent::QpLastWqeReached);
-        }
-    }
-
-    fn flush_send(&mut self, env: &mut impl Env) {
-        while !self.sq.is_empty() {
-            let wqe = self.sq.get(self.sq.head());
-            let wc = self.core.wc(wqe.wr_id, WcStatus::WrFlushErr, wqe.wc_opcode());
-            self.sq.pop();
-            self.core.complete_send(env, wc);
         }
     }
 

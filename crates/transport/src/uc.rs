@@ -1,17 +1,18 @@
 //! Unreliable connection: messages in packets, no acknowledgements. A gap loses the message that it hits; a message
 //! that cannot be delivered is dropped silently (IBA 9.8).
 
-use weft_verbs::{CqId, Instant, MSG_SIZE_MAX, QpState, SendFlags, SendOp, WcStatus};
+use weft_verbs::{CqId, Instant, QpState, SendFlags, WcStatus};
 use weft_wire::Psn;
 use weft_wire::opcode::Place;
 
 use crate::core::{Bits, Core, Fault};
 use crate::execute::Executor;
 use crate::pace::Pace;
+use crate::progress;
 use crate::qp::TX_BURST_PACKETS;
 use crate::rq::RecvQueue;
 use crate::segment::{Payload, Segment};
-use crate::sq::SendQueue;
+use crate::sq::{SendQueue, Wqe};
 use crate::{Env, RxPacket, TxBatch};
 
 /// State of a UC queue pair.
@@ -67,27 +68,10 @@ impl Uc {
                 return;
             }
             let wqe = sq.get(sq.head());
-            let outcome = match wqe.op {
-                SendOp::BindMw(ref bind) => env.bind_mw(core.pd(), core.qpn, bind).map(|()| true),
-                SendOp::LocalInv(key) => env.invalidate_local(core.pd(), core.qpn, key).map(|()| true),
-                _ if wqe.length > u64::from(MSG_SIZE_MAX) => Err(WcStatus::LocLenErr),
-                _ => {
-                    let segment = Segment::of(wqe, self.sent, core.mtu(), false);
-                    Payload::of(env, core.pd(), wqe, segment.offset, segment.len).map(|payload| {
-                        let takes = segment.last && wqe.takes_receive();
-                        let solicited = takes && wqe.flags.contains(SendFlags::SOLICITED);
-                        let bits = Bits { ack_req: false, solicited };
-                        let psn = u64::from(self.next.value());
-                        core.begin(tx, segment.kind, psn, bits, &segment.ext, segment.len);
-                        payload.add(wqe, tx);
-                        // UC has no retransmission to replace a damaged packet.
-                        tx.copy_before_send();
-                        self.pace.spend(core.now, segment.len);
-                        self.next = self.next.next();
-                        self.sent += 1;
-                        segment.last
-                    })
-                }
+            let outcome = match progress::begin(core, wqe, env) {
+                Ok(true) => self.send(core, wqe, tx, env),
+                Ok(false) => Ok(true),
+                Err(status) => Err(status),
             };
             let status = match outcome {
                 Ok(false) => continue,
@@ -97,14 +81,26 @@ impl Uc {
                     status
                 }
             };
-            if wqe.signaled || status != WcStatus::Success {
-                let mut wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
-                wc.byte_len = wqe.length as u32;
-                core.complete_send(env, wc);
-            }
-            sq.pop();
+            progress::complete_oldest(core, sq, status, env);
             self.sent = 0;
         }
+    }
+
+    /// Sends the next packet of a request. Returns whether that was the last.
+    fn send<E: Env>(&mut self, core: &mut Core, wqe: &Wqe, tx: &mut TxBatch, env: &mut E) -> Result<bool, WcStatus> {
+        let segment = Segment::of(wqe, self.sent, core.mtu(), false);
+        let payload = Payload::of(env, core.pd(), wqe, segment.offset, segment.len)?;
+        let takes = segment.last && wqe.takes_receive();
+        let solicited = takes && wqe.flags.contains(SendFlags::SOLICITED);
+        let bits = Bits { ack_req: false, solicited };
+        core.begin(tx, segment.kind, u64::from(self.next.value()), bits, &segment.ext, segment.len);
+        payload.add(wqe, tx);
+        // UC has no retransmission to replace a damaged packet.
+        tx.copy_before_send();
+        self.pace.spend(core.now, segment.len);
+        self.next = self.next.next();
+        self.sent += 1;
+        Ok(segment.last)
     }
 
     pub fn handle_packet<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, rx: &RxPacket<'_>, env: &mut E) {
@@ -134,7 +130,7 @@ impl Uc {
 
 #[cfg(test)]
 mod tests {
-    use weft_verbs::{QpType, Sge, WcOpcode};
+    use weft_verbs::{QpType, SendOp, Sge, WcOpcode};
 
     use super::*;
     use crate::testing::{BASE, Fate, Pair, RECV_CQ, SEND_CQ, remote, sge};

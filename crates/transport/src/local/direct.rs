@@ -31,7 +31,7 @@ impl Requester {
     /// Executes, or continues, the request at `cur`. Returns whether it must send frames.
     #[inline]
     pub(super) fn copy_direct<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &Way, env: &mut E) -> bool {
-        let wqe = sq.get(self.cur);
+        let wqe = sq.get(self.progress.cur);
         match self.attempt(core, wqe, way, env) {
             Ok(Tried::Done) => {
                 count(core, wqe.length, env.memory().reach(way.peer));
@@ -44,7 +44,7 @@ impl Requester {
                 false
             }
             Ok(Tried::Refused) => {
-                self.by_lane = Some(self.cur);
+                self.by_lane = Some(self.progress.cur);
                 self.copied = 0;
                 self.open(sq);
                 true

@@ -25,14 +25,14 @@ impl Requester {
         tx: &mut TxBatch,
         env: &mut E,
     ) {
-        let at = self.cur;
-        let psn = self.nxt;
+        let at = self.progress.cur;
+        let psn = self.progress.nxt;
         let wqe = sq.get(at);
         let window = self.window_packets(core);
         let answered = wqe.has_response();
         let end = wqe.end();
         let limit = if wqe.op.op() == Op::Read {
-            let room = window.saturating_sub(psn - self.una).max(1);
+            let room = window.saturating_sub(psn - self.progress.una).max(1);
             end.min(psn + self.chunk_packets(core, window).min(room))
         } else {
             psn + 1
@@ -41,7 +41,7 @@ impl Requester {
         let ack_req = answered
             || limit == end
             || self.silent >= ACK_REQ_PACKETS.min(window / 2)
-            || limit - self.una >= window
+            || limit - self.progress.una >= window
             || (wqe.takes_receive() && !self.credits.allow(wqe.ssn));
         // Before the queue pair leaves its place, it needs an acknowledgement of everything.
         let ack_req = self.share.spend(limit - psn, core.mtu()) || ack_req;
@@ -60,10 +60,10 @@ impl Requester {
             self.silent = 0;
             self.timing.time(psn, now);
         }
-        self.nxt = limit;
-        self.max = limit;
+        self.progress.nxt = limit;
+        self.progress.max = limit;
         if limit == end {
-            self.cur += 1;
+            self.progress.cur += 1;
         }
     }
 
@@ -85,19 +85,19 @@ impl Requester {
 
     /// Goes back: retransmits at `nxt`.
     pub fn send_again<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
-        let psn = self.needed(self.nxt);
-        if psn >= self.max {
-            return self.rewind(sq, self.max);
+        let psn = self.needed(self.progress.nxt);
+        if psn >= self.progress.max {
+            return self.rewind(sq, self.progress.max);
         }
         let limit = self.reach(psn);
-        let at = self.find(sq, psn);
+        let at = self.progress.find(sq, psn);
         let window = self.window_packets(core);
         self.silent += 1;
         let ack_req = limit == sq.get(at).end()
-            || psn == self.una
-            || limit >= self.max
+            || psn == self.progress.una
+            || limit >= self.progress.max
             || self.silent >= ACK_REQ_PACKETS.min(window / 2)
-            || limit - self.una >= window;
+            || limit - self.progress.una >= window;
         if ack_req {
             self.silent = 0;
         }
@@ -116,8 +116,8 @@ impl Requester {
     /// Retransmits out of turn the packet that a NAK named, or a probe.
     pub fn send_resend<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
         let Some((from, to)) = self.resend.take() else { return };
-        let psn = self.needed(from.max(self.una));
-        if psn >= to.min(self.max) {
+        let psn = self.needed(from.max(self.progress.una));
+        if psn >= to.min(self.progress.max) {
             return;
         }
         let limit = self.reach(psn);
@@ -126,7 +126,7 @@ impl Requester {
         } else if (from, to) == self.resent {
             self.resent.1 = limit;
         }
-        let at = self.find(sq, psn);
+        let at = self.progress.find(sq, psn);
         core.stats.retransmits += 1;
         doubt_flush(core, sq, at);
         match emit(core, sq, at, psn, limit, limit >= to, tx, env) {
@@ -138,10 +138,10 @@ impl Requester {
     /// Requests the missing responses again, from `una` up to the next received one.
     pub fn send_reread<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
         self.reread = false;
-        let psn = self.una;
+        let psn = self.progress.una;
         let Some(chunk) = self.chunks.front().copied().filter(|c| c.holds(psn)) else { return };
         let limit = self.received.first_in(psn + 1, chunk.end);
-        let at = self.find(sq, psn);
+        let at = self.progress.find(sq, psn);
         core.stats.retransmits += 1;
         doubt_flush(core, sq, at);
         if let Err(status) = emit(core, sq, at, psn, limit, true, tx, env) {
