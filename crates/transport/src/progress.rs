@@ -16,7 +16,7 @@ use crate::sq::{SendQueue, Wqe};
 
 /// Progress of a send queue's requests.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct SendProgress {
     /// Oldest unfinished number.
     pub una: u64,
     /// Number to send next.
@@ -31,10 +31,10 @@ pub(crate) struct Progress {
     pub stopped: bool,
 }
 
-impl Progress {
+impl SendProgress {
     /// Begins with the oldest request of the queue, at number `first`.
-    pub fn new(first: u64, sq: &SendQueue) -> Progress {
-        Progress { una: first, nxt: first, max: first, cur: sq.head(), started: sq.head(), stopped: false }
+    pub fn new(first: u64, sq: &SendQueue) -> SendProgress {
+        SendProgress { una: first, nxt: first, max: first, cur: sq.head(), started: sq.head(), stopped: false }
     }
 
     /// Returns whether every started request has ended.

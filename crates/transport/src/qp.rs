@@ -8,7 +8,7 @@
 //!     └──── any state ──────────┴──▶ ERR: everything flushes
 //! ```
 
-use weft_verbs::op::{Action, List};
+use weft_verbs::op::{ListUse, TargetAction};
 use weft_verbs::{
     AsyncEvent, DeviceId, Instant, Mtu, QpAttr, QpAttrMask, QpId, QpInit, QpState, QpType, Qpn, RecvWr, SendFlags,
     SendWr, VerbsError, WcOpcode, WcStatus,
@@ -274,13 +274,13 @@ impl Qp {
         if !wr.op.is_carried_by(kind) {
             return Err(VerbsError::Invalid("the operation is not one of this kind of queue pair"));
         }
-        if wr.flags.contains(SendFlags::INLINE) && row.list != List::Sent {
+        if wr.flags.contains(SendFlags::INLINE) && row.list != ListUse::Sent {
             return Err(VerbsError::Invalid("only what is sent can be inline"));
         }
         let aligned = match (row.action, row.list) {
             // The responder refuses an address that is not a multiple of 8 (IBA A19.4.2), as rxe does.
-            (Action::Word, List::Sent) => bytes == WORD_BYTES,
-            (Action::Word, _) => {
+            (TargetAction::Word, ListUse::Sent) => bytes == WORD_BYTES,
+            (TargetAction::Word, _) => {
                 wr.op.target().is_some_and(|target| target.addr.is_multiple_of(WORD_BYTES)) && bytes >= WORD_BYTES
             }
             _ => true,

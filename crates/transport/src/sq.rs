@@ -2,7 +2,7 @@
 //! Positions count from the queue's creation, so that "earlier" is a plain comparison.
 
 use smallvec::SmallVec;
-use weft_verbs::op::{List, Response};
+use weft_verbs::op::{ListUse, ResponseKind};
 use weft_verbs::{SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError, WcOpcode, WcStatus};
 
 use crate::env::refill;
@@ -172,9 +172,9 @@ impl SendQueue {
         }
         let row = wr.op.info();
         let length = match (row.list, row.response) {
-            (List::Ignored, _) => 0,
+            (ListUse::Ignored, _) => 0,
             // The answer has 8 bytes, however long the list is.
-            (_, Response::Value) => WORD_BYTES,
+            (_, ResponseKind::Value) => WORD_BYTES,
             _ => segment::total(wr.sges),
         };
         if wr.flags.contains(SendFlags::INLINE) && length > self.inline_max {

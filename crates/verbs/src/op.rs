@@ -131,7 +131,7 @@ impl Carriers {
 
 /// Effect of a request at its target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Action {
+pub enum TargetAction {
     /// A message fills a receive.
     Receive,
     /// A message is written to memory that it names.
@@ -148,7 +148,7 @@ pub enum Action {
 
 /// Use of a work request's list of local memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum List {
+pub enum ListUse {
     /// Its bytes are sent; they may be inline.
     Sent,
     /// The response fills it; each element needs [`Access::LOCAL_WRITE`].
@@ -159,7 +159,7 @@ pub enum List {
 
 /// Response of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Response {
+pub enum ResponseKind {
     /// An acknowledgement, which may cover several requests; none for local operations.
     Acknowledgement,
     /// The bytes that were read.
@@ -170,12 +170,12 @@ pub enum Response {
     Done,
 }
 
-impl Response {
+impl ResponseKind {
     /// Returns whether it is the request's own: such requests count against the limit on outstanding READs and atomics
     /// (max_rd_atomic, IBA C9-115).
     #[inline]
     pub const fn is_own(self) -> bool {
-        !matches!(self, Response::Acknowledgement)
+        !matches!(self, ResponseKind::Acknowledgement)
     }
 }
 
@@ -229,13 +229,13 @@ pub struct OpInfo {
     /// Its packets; `None` if it sends nothing.
     pub packets: Option<Packets>,
     /// Its effect at the target.
-    pub action: Action,
+    pub action: TargetAction,
     /// Use of local memory.
-    pub list: List,
+    pub list: ListUse,
     /// Rights that the target's key and queue pair must grant; of the two for FLUSH, those of the placement asked for.
     pub need: Access,
     /// The response.
-    pub response: Response,
+    pub response: ResponseKind,
 }
 
 const NONE: Access = Access::empty();
@@ -271,10 +271,10 @@ macro_rules! row {
             completion: WcOpcode::$completion,
             carriers: Carriers::$carriers,
             packets: $packets,
-            action: Action::$action,
-            list: List::$list,
+            action: TargetAction::$action,
+            list: ListUse::$list,
             need: $need,
-            response: Response::$response,
+            response: ResponseKind::$response,
         }
     };
 }
@@ -313,9 +313,9 @@ macro_rules! set_of {
 }
 
 const ANSWERED: u16 = set_of!(row => row.response.is_own());
-const LOCAL: u16 = set_of!(row => matches!(row.action, Action::Local));
-const MESSAGES: u16 = set_of!(row => matches!(row.action, Action::Receive | Action::Write));
-const FILLING: u16 = set_of!(row => matches!(row.list, List::Filled));
+const LOCAL: u16 = set_of!(row => matches!(row.action, TargetAction::Local));
+const MESSAGES: u16 = set_of!(row => matches!(row.action, TargetAction::Receive | TargetAction::Write));
+const FILLING: u16 = set_of!(row => matches!(row.list, ListUse::Filled));
 
 /// Operation of each kind of packet, in the order of the kinds.
 const OF_PACKET: [Option<Op>; Kind::COUNT] = {

@@ -1,7 +1,7 @@
 //! A peer's requests with a response of their own: READs, operations on eight bytes, FLUSHes. Checks of rights and
 //! ranges, and execution (IBA 9.7.4.1, 9.4.5, A19). A refusal returns the NAK code that the specification assigns to it.
 
-use weft_verbs::op::{Action, Response};
+use weft_verbs::op::{ResponseKind, TargetAction};
 use weft_verbs::{Access, MSG_SIZE_MAX, PdId};
 use weft_wire::NakCode;
 use weft_wire::ext::Feth;
@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::same_host::{AtomicOp, WORD_BYTES};
 use crate::{Env, Memory};
 
-use super::request::{Asked, Target};
+use super::request::{RemoteAccess, RemoteRange};
 
 /// The answer to such a request. It is kept, so that a repeated request gets the same answer: a READ reads memory again,
 /// an atomic operation returns the recorded value.
@@ -35,30 +35,30 @@ pub(crate) enum Answered {
 
 impl Answered {
     /// Returns the response that it is.
-    pub fn response(&self) -> Response {
+    pub fn response(&self) -> ResponseKind {
         match self {
-            Answered::Read { .. } => Response::Data,
-            Answered::Value(_) => Response::Value,
-            Answered::Done => Response::Done,
+            Answered::Read { .. } => ResponseKind::Data,
+            Answered::Value(_) => ResponseKind::Value,
+            Answered::Done => ResponseKind::Done,
         }
     }
 }
 
 /// Executes a request.
-pub(super) fn execute<E: Env>(core: &Core, pd: PdId, asked: &Asked, env: &mut E) -> Result<Answered, NakCode> {
-    match asked.op.info().action {
-        Action::Read => read(core, pd, asked.target, env),
-        Action::Word => word(core, pd, asked, env),
-        Action::Flush => {
-            flush(core, pd, asked, env)?;
+pub(super) fn execute<E: Env>(core: &Core, pd: PdId, access: &RemoteAccess, env: &mut E) -> Result<Answered, NakCode> {
+    match access.op.info().action {
+        TargetAction::Read => read(core, pd, access.target, env),
+        TargetAction::Word => word(core, pd, access, env),
+        TargetAction::Flush => {
+            flush(core, pd, access, env)?;
             Ok(Answered::Done)
         }
-        Action::Receive | Action::Write | Action::Local => Err(NakCode::INVALID_REQUEST),
+        TargetAction::Receive | TargetAction::Write | TargetAction::Local => Err(NakCode::INVALID_REQUEST),
     }
 }
 
 /// Checks a READ. Its bytes are read when they are sent.
-fn read<E: Env>(core: &Core, pd: PdId, Target { at, length }: Target, env: &E) -> Result<Answered, NakCode> {
+fn read<E: Env>(core: &Core, pd: PdId, RemoteRange { at, length }: RemoteRange, env: &E) -> Result<Answered, NakCode> {
     if !core.attr.qp_access.contains(Access::REMOTE_READ) || length > u64::from(MSG_SIZE_MAX) {
         return Err(NakCode::INVALID_REQUEST);
     }
@@ -69,9 +69,9 @@ fn read<E: Env>(core: &Core, pd: PdId, Target { at, length }: Target, env: &E) -
 }
 
 /// Executes an operation on eight bytes.
-fn word<E: Env>(core: &Core, pd: PdId, asked: &Asked, env: &mut E) -> Result<Answered, NakCode> {
-    let (row, at) = (asked.op.info(), asked.target.at);
-    let op = AtomicOp::of(asked.op, asked.operands).ok_or(NakCode::INVALID_REQUEST)?;
+fn word<E: Env>(core: &Core, pd: PdId, access: &RemoteAccess, env: &mut E) -> Result<Answered, NakCode> {
+    let (row, at) = (access.op.info(), access.target.at);
+    let op = AtomicOp::of(access.op, access.operands).ok_or(NakCode::INVALID_REQUEST)?;
     if !core.attr.qp_access.contains(row.need) || !at.addr.is_multiple_of(WORD_BYTES) {
         return Err(NakCode::INVALID_REQUEST);
     }
@@ -89,12 +89,12 @@ fn word<E: Env>(core: &Core, pd: PdId, asked: &Asked, env: &mut E) -> Result<Ans
             0
         }
     };
-    Ok(if row.response == Response::Value { Answered::Value(before) } else { Answered::Done })
+    Ok(if row.response == ResponseKind::Value { Answered::Value(before) } else { Answered::Done })
 }
 
 /// Flushes a range (first address, bytes), or at selectivity level 1 the whole region.
-fn flush<E: Env>(core: &Core, pd: PdId, asked: &Asked, env: &mut E) -> Result<(), NakCode> {
-    let Asked { target: Target { at, length }, placement, level, .. } = *asked;
+fn flush<E: Env>(core: &Core, pd: PdId, access: &RemoteAccess, env: &mut E) -> Result<(), NakCode> {
+    let RemoteAccess { target: RemoteRange { at, length }, placement, level, .. } = *access;
     let (key, range) = (at.rkey, (at.addr, length));
     let mut need = Access::empty();
     need.set(Access::FLUSH_GLOBAL, placement & Feth::GLOBAL != 0);

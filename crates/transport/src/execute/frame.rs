@@ -6,7 +6,7 @@ use weft_verbs::{PdId, RemoteTarget, SGE_MAX, Sge};
 use crate::same_host::{Frame, FrameFlags, FrameKind, HostRange, OPERANDS_MAX, PeerId, read_operands};
 use crate::{Env, SameHost, segment};
 
-use super::request::{Asked, Request, Target};
+use super::request::{RemoteAccess, RemoteRange, RequestPart};
 use super::{INVALID, Refusal, local_fault};
 
 /// Size of a list element in a lane.
@@ -71,7 +71,7 @@ impl FrameRequest<'_> {
     }
 }
 
-impl Request for FrameRequest<'_> {
+impl RequestPart for FrameRequest<'_> {
     #[inline]
     fn is_send(&self) -> bool {
         self.frame.kind == FrameKind::Send
@@ -134,9 +134,9 @@ impl Request for FrameRequest<'_> {
     }
 
     #[inline]
-    fn target(&self) -> Option<Target> {
+    fn target(&self) -> Option<RemoteRange> {
         let at = RemoteTarget { addr: self.frame.addr, rkey: self.frame.key };
-        Some(Target { at, length: u64::from(self.frame.total) })
+        Some(RemoteRange { at, length: u64::from(self.frame.total) })
     }
 
     #[inline]
@@ -158,12 +158,12 @@ impl Request for FrameRequest<'_> {
         env.memory().place(0, HostRange { addr, len });
     }
 
-    fn asked<E: Env>(&self, env: &mut E) -> Option<Asked> {
+    fn remote_access<E: Env>(&self, env: &mut E) -> Option<RemoteAccess> {
         let op = self.frame.kind.op()?;
         let mut bytes = [0; OPERANDS_MAX];
         env.memory().peek(0, &mut bytes);
         let operands = read_operands(op, &bytes, self.frame.bytes)?;
         let (placement, level) = (self.frame.code & 0xf, self.frame.code >> 4);
-        Some(Asked { op, target: self.target()?, operands, placement, level })
+        Some(RemoteAccess { op, target: self.target()?, operands, placement, level })
     }
 }

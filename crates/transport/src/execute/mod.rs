@@ -16,7 +16,7 @@ use crate::{Env, RecvWqe, XrcSrq, segment};
 
 pub(crate) use answered::Answered;
 pub(crate) use frame::FrameRequest;
-pub(crate) use request::Request;
+pub(crate) use request::RequestPart;
 
 /// Reason why a request is not executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,7 +110,7 @@ impl Executor {
 
     /// Executes the next piece of a request. `open` counts the answers that the peer waits for.
     #[inline]
-    pub fn execute<R: Request, E: Env>(
+    pub fn execute<R: RequestPart, E: Env>(
         &mut self,
         core: &mut Core,
         rq: &mut RecvQueue,
@@ -129,12 +129,12 @@ impl Executor {
             return Err(INVALID);
         }
         let pd = self.domain(core, request, env)?;
-        let asked = request.asked(env).ok_or(INVALID)?;
-        Ok(Executed::Answer(answered::execute(core, pd, &asked, env)?))
+        let access = request.remote_access(env).ok_or(INVALID)?;
+        Ok(Executed::Answer(answered::execute(core, pd, &access, env)?))
     }
 
     #[inline]
-    fn send<R: Request, E: Env>(
+    fn send<R: RequestPart, E: Env>(
         &mut self,
         core: &mut Core,
         rq: &mut RecvQueue,
@@ -174,7 +174,7 @@ impl Executor {
     }
 
     #[inline]
-    fn write<R: Request, E: Env>(
+    fn write<R: RequestPart, E: Env>(
         &mut self,
         core: &mut Core,
         rq: &mut RecvQueue,
@@ -219,7 +219,7 @@ impl Executor {
     /// Checks the first piece of a WRITE: right, length, and key for the whole message. Returns key, address, and twice
     /// the length.
     #[inline]
-    fn open_write<R: Request, E: Env>(
+    fn open_write<R: RequestPart, E: Env>(
         &mut self,
         core: &Core,
         request: &R,
@@ -239,7 +239,7 @@ impl Executor {
 
     /// Returns the protection domain to check a request against: XRC takes it from the SRQ that the request names.
     #[inline]
-    fn domain<R: Request, E: Env>(&mut self, core: &Core, request: &R, env: &E) -> Result<PdId, Refusal> {
+    fn domain<R: RequestPart, E: Env>(&mut self, core: &Core, request: &R, env: &E) -> Result<PdId, Refusal> {
         if core.qp_type() != QpType::XrcRecv {
             return Ok(core.pd());
         }
@@ -275,7 +275,14 @@ impl Executor {
 
     /// Completes the receive.
     #[inline]
-    fn complete<R: Request, E: Env>(&mut self, core: &Core, request: &R, opcode: WcOpcode, bytes: u64, env: &mut E) {
+    fn complete<R: RequestPart, E: Env>(
+        &mut self,
+        core: &Core,
+        request: &R,
+        opcode: WcOpcode,
+        bytes: u64,
+        env: &mut E,
+    ) {
         let mut wc = core.wc(self.recv.wr_id, WcStatus::Success, opcode);
         wc.byte_len = bytes as u32;
         wc.solicited = request.is_solicited();

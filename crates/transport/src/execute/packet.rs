@@ -8,10 +8,10 @@ use weft_wire::opcode::Place;
 use crate::same_host::WORD_BYTES;
 use crate::{Env, Memory, segment};
 
-use super::request::{Asked, Request, Target};
+use super::request::{RemoteAccess, RemoteRange, RequestPart};
 use super::{Refusal, local_fault};
 
-impl Request for Packet<'_> {
+impl RequestPart for Packet<'_> {
     #[inline]
     fn is_send(&self) -> bool {
         self.info.kind.is_send()
@@ -75,10 +75,10 @@ impl Request for Packet<'_> {
     }
 
     #[inline]
-    fn target(&self) -> Option<Target> {
+    fn target(&self) -> Option<RemoteRange> {
         let reth = self.ext.reth?;
         let at = RemoteTarget { addr: reth.va(), rkey: reth.rkey() };
-        Some(Target { at, length: u64::from(reth.dma_len()) })
+        Some(RemoteRange { at, length: u64::from(reth.dma_len()) })
     }
 
     #[inline]
@@ -91,13 +91,13 @@ impl Request for Packet<'_> {
         env.memory().write(addr, self.payload);
     }
 
-    fn asked<E: Env>(&self, _env: &mut E) -> Option<Asked> {
+    fn remote_access<E: Env>(&self, _env: &mut E) -> Option<RemoteAccess> {
         let op = Op::of_packet(self.info.kind)?;
         let (target, mut operands) = match self.ext.atomic {
             Some(atomic) => {
                 let at = RemoteTarget { addr: atomic.va(), rkey: atomic.rkey() };
                 let operands = Operands { compare: atomic.compare(), value: atomic.swap_add() };
-                (Target { at, length: WORD_BYTES }, operands)
+                (RemoteRange { at, length: WORD_BYTES }, operands)
             }
             None => (self.target()?, Operands::default()),
         };
@@ -108,6 +108,6 @@ impl Request for Packet<'_> {
             }
         }
         let (placement, level) = self.ext.feth.map_or((0, 0), |feth| (feth.placement(), feth.level()));
-        Some(Asked { op, target, operands, placement, level })
+        Some(RemoteAccess { op, target, operands, placement, level })
     }
 }

@@ -10,7 +10,7 @@ use super::Refusal;
 
 /// The memory that a request names, and its parameters.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Target {
+pub(crate) struct RemoteRange {
     /// Address and key.
     pub at: RemoteTarget,
     /// Bytes.
@@ -19,9 +19,9 @@ pub(crate) struct Target {
 
 /// Parameters of a request with a response of its own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RemoteAccess {
     pub op: Op,
-    pub target: Target,
+    pub target: RemoteRange,
     pub operands: Operands,
     /// Placement type bits and selectivity level of a FLUSH.
     pub placement: u8,
@@ -29,7 +29,7 @@ pub(crate) struct Asked {
 }
 
 /// A piece of a request. Implementations are inlined: there is one executor for each.
-pub(crate) trait Request {
+pub(crate) trait RequestPart {
     /// Returns whether it is a piece of a SEND.
     fn is_send(&self) -> bool;
 
@@ -69,7 +69,7 @@ pub(crate) trait Request {
     fn invalidates(&self) -> Option<u32>;
 
     /// Returns the memory that the first piece of a WRITE names.
-    fn target(&self) -> Option<Target>;
+    fn target(&self) -> Option<RemoteRange>;
 
     /// Stores its payload at `offset` of the message that a list receives.
     fn scatter<E: Env>(&self, pd: PdId, sges: &[Sge], offset: u64, env: &mut E) -> Result<(), Refusal>;
@@ -78,5 +78,5 @@ pub(crate) trait Request {
     fn store<E: Env>(&self, addr: u64, len: u64, env: &mut E);
 
     /// Returns the parameters of a request with a response of its own; `None` if it is malformed.
-    fn asked<E: Env>(&self, env: &mut E) -> Option<Asked>;
+    fn remote_access<E: Env>(&self, env: &mut E) -> Option<RemoteAccess>;
 }

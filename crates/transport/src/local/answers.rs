@@ -1,6 +1,6 @@
 //! The requester's handling of answers, and of their absence.
 
-use weft_verbs::op::Response;
+use weft_verbs::op::ResponseKind;
 use weft_verbs::{Instant, WcStatus};
 use weft_wire::NakCode;
 use weft_wire::aeth::rnr_delay_us;
@@ -118,7 +118,7 @@ impl Requester {
         let at = self.progress.find(sq, seq);
         let Some((offset, length)) = self.awaits(sq, at, seq) else { return };
         let wqe = sq.get(at);
-        if wqe.op.info().response != Response::Data {
+        if wqe.op.info().response != ResponseKind::Data {
             return self.progress.fail_now(core, sq, at, WcStatus::BadRespErr, env);
         }
         if frame.addr < offset {
@@ -144,8 +144,8 @@ impl Requester {
         let Some((_, length)) = self.awaits(sq, at, seq) else { return };
         let wqe = sq.get(at);
         let stored = match (wqe.op.info().response, frame.bytes) {
-            (Response::Value, 8) => place(env, core, &wqe.sges, 0, 8),
-            (Response::Done, 0) => Ok(()),
+            (ResponseKind::Value, 8) => place(env, core, &wqe.sges, 0, 8),
+            (ResponseKind::Done, 0) => Ok(()),
             _ => Err(WcStatus::BadRespErr),
         };
         if let Err(status) = stored {

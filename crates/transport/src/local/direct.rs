@@ -2,7 +2,7 @@
 //! before it is done, so requests stay in order. A refused request goes through the lane, where the peer reports the
 //! reason.
 
-use weft_verbs::op::{Action, List};
+use weft_verbs::op::{ListUse, TargetAction};
 use weft_verbs::{RemoteTarget, WcStatus};
 
 use crate::core::Core;
@@ -35,7 +35,7 @@ impl Requester {
         match self.attempt(core, wqe, way, env) {
             Ok(Tried::Done) => {
                 count(core, wqe.length, env.memory().reach(way.peer));
-                let tells = u64::from(wqe.op.info().action == Action::Write && wqe.op.imm().is_some());
+                let tells = u64::from(wqe.op.info().action == TargetAction::Write && wqe.op.imm().is_some());
                 self.finish_here(core, sq, tells, env);
                 tells > 0
             }
@@ -63,9 +63,9 @@ impl Requester {
         let (peer, qpn, dest_qpn) = (way.peer, core.qpn, core.attr.dest_qpn);
         let at = Direct { peer, qpn, dest_qpn, key, addr, whole: wqe.length, need: row.need };
         match row.action {
-            Action::Write => self.write(core, wqe, at, env),
-            Action::Read => self.read(core, wqe, at, env),
-            Action::Word => access_word(core, wqe, at, env),
+            TargetAction::Write => self.write(core, wqe, at, env),
+            TargetAction::Read => self.read(core, wqe, at, env),
+            TargetAction::Word => access_word(core, wqe, at, env),
             _ => Ok(Tried::Refused),
         }
     }
@@ -122,7 +122,7 @@ fn verdict(done: bool, end: u64, wqe: &Wqe) -> Tried {
 /// Executes an operation on eight bytes.
 fn access_word<E: Env>(core: &Core, wqe: &Wqe, at: Direct, env: &mut E) -> Result<Tried, WcStatus> {
     let mut operands = wqe.op.operands();
-    if wqe.op.info().list == List::Sent {
+    if wqe.op.info().list == ListUse::Sent {
         operands.value = u64::from_ne_bytes(eight_bytes(core, wqe, env)?);
     }
     let Some(op) = AtomicOp::of(wqe.op.op(), operands) else { return Ok(Tried::Refused) };

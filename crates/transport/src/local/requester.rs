@@ -7,11 +7,11 @@
 //! ```
 
 use smallvec::SmallVec;
-use weft_verbs::op::{Action, List};
+use weft_verbs::op::{ListUse, TargetAction};
 use weft_verbs::{Instant, Op, QpState, QpType, SendFlags, SendOp, WcStatus};
 
 use crate::core::Core;
-use crate::progress::{self, Progress};
+use crate::progress::{self, SendProgress};
 use crate::same_host::{
     FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, OPERANDS_MAX, Outgoing, Reach, operands,
 };
@@ -44,7 +44,7 @@ pub(super) enum Step {
 /// State of the requester.
 #[derive(Debug, Default)]
 pub(crate) struct Requester {
-    pub(super) progress: Progress,
+    pub(super) progress: SendProgress,
     /// Number of retransmissions.
     pub(super) epoch: u8,
     /// Requests in the lane that await answers; at most max_rd_atomic.
@@ -67,7 +67,7 @@ impl Requester {
         *self = Requester {
             // A request without an answer would end before the peer could fetch its bytes.
             bytes_only: core.qp_type() == QpType::Uc,
-            progress: Progress::new(0, sq),
+            progress: SendProgress::new(0, sq),
             rnr_left: core.attr.rnr_retry,
             retry_left: core.attr.retry_cnt,
             ..Requester::default()
@@ -119,7 +119,7 @@ impl Requester {
         core.direct
             && self.by_lane != Some(self.progress.cur)
             && wqe.length > 0
-            && matches!(wqe.op.info().action, Action::Write | Action::Read | Action::Word)
+            && matches!(wqe.op.info().action, TargetAction::Write | TargetAction::Read | TargetAction::Word)
     }
 
     /// Does everything possible now.
@@ -157,7 +157,7 @@ impl Requester {
         let wqe = sq.get(self.progress.cur);
         let checked = progress::begin(core, wqe, env).and_then(|sends| {
             // A request of one frame is checked when it is gathered.
-            if sends && wqe.op.info().list == List::Sent && !wqe.is_inline() && wqe.length > NAMED_MIN {
+            if sends && wqe.op.info().list == ListUse::Sent && !wqe.is_inline() && wqe.length > NAMED_MIN {
                 segment::check(env, core.pd(), &wqe.sges, false)?;
             }
             Ok(sends)
@@ -280,7 +280,7 @@ impl Requester {
         let mut value = [0; OPERANDS_MAX];
         let mut ranges = Ranges::new();
         let payload = match (row.list, wqe.op) {
-            (List::Sent, _) => self.part(core, wqe, &mut frame, &mut ranges, env)?,
+            (ListUse::Sent, _) => self.part(core, wqe, &mut frame, &mut ranges, env)?,
             (_, SendOp::Flush { length, placement, level, .. }) => {
                 frame.total = length;
                 frame.code = placement | level << 4;

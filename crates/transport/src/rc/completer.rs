@@ -1,6 +1,6 @@
 //! Receive side of the requester: acknowledgements, responses and NAKs, and their effects.
 
-use weft_verbs::op::Response;
+use weft_verbs::op::ResponseKind;
 use weft_verbs::{Instant, QpState, WcStatus};
 use weft_wire::{Kind, NakCode, Packet, Syndrome};
 
@@ -210,7 +210,7 @@ fn store<E: Env>(core: &Core, sq: &SendQueue, at: u64, packet: &Packet<'_>, psn:
     let atomic = packet.info.kind == Kind::AtomicAcknowledge;
     let local = |status| Bad::Fails(status);
     match wqe.op.info().response {
-        Response::Data if !atomic => {
+        ResponseKind::Data if !atomic => {
             let mtu = u64::from(core.mtu());
             let offset = (psn - wqe.first) * mtu;
             let want = wqe.length.saturating_sub(offset).min(mtu);
@@ -219,11 +219,11 @@ fn store<E: Env>(core: &Core, sq: &SendQueue, at: u64, packet: &Packet<'_>, psn:
             }
             segment::scatter(env, core.pd(), &wqe.sges, offset, packet.payload).map_err(local)
         }
-        Response::Value if atomic => {
+        ResponseKind::Value if atomic => {
             let original = packet.ext.atomic_ack.map_or(0, |a| a.original());
             segment::scatter(env, core.pd(), &wqe.sges, 0, &original.to_ne_bytes()).map_err(local)
         }
-        Response::Done if !atomic && packet.payload.is_empty() => Ok(()),
+        ResponseKind::Done if !atomic && packet.payload.is_empty() => Ok(()),
         _ => Err(Bad::Fails(WcStatus::BadRespErr)),
     }
 }

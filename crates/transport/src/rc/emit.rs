@@ -1,6 +1,6 @@
 //! The requester's packets: new ones, retransmissions, and requests for missing responses.
 
-use weft_verbs::op::{Action, Extra, List, Operands};
+use weft_verbs::op::{Extra, ListUse, Operands, TargetAction};
 use weft_verbs::{Instant, Op, SendFlags, SendOp, WcStatus};
 use weft_wire::ext::{AtomicEth, Feth, Reth, XrcEth};
 use weft_wire::{Headers, Service};
@@ -154,7 +154,7 @@ impl Requester {
 /// own computation of the ICRC, and drops any other; all other peers drop that one. So each retransmission tries the
 /// other variant, and the one that is answered stays.
 fn doubt_flush(core: &mut Core, sq: &SendQueue, at: u64) {
-    core.flush_for_rxe ^= at < sq.tail() && sq.get(at).op.info().action == Action::Flush;
+    core.flush_for_rxe ^= at < sq.tail() && sq.get(at).op.info().action == TargetAction::Flush;
 }
 
 /// Puts the packet at `psn` of request `at` into the batch. `limit` is the PSN after its range, which is larger than
@@ -192,8 +192,10 @@ fn emit<E: Env>(
     ext.reth = Some(Reth::new(target.addr.wrapping_add(offset), target.rkey, len as u32));
     let mut payload = None;
     match (row.action, wqe.op) {
-        (Action::Word, _) if row.list == List::Sent => payload = Some(Payload::of(env, core.pd(), wqe, 0, len as u32)?),
-        (Action::Word, op) => {
+        (TargetAction::Word, _) if row.list == ListUse::Sent => {
+            payload = Some(Payload::of(env, core.pd(), wqe, 0, len as u32)?)
+        }
+        (TargetAction::Word, op) => {
             let Operands { compare, value } = op.operands();
             (ext.reth, ext.atomic) = (None, Some(AtomicEth::new(target.addr, target.rkey, value, compare)));
         }
@@ -208,7 +210,7 @@ fn emit<E: Env>(
     if let Some(payload) = payload {
         payload.add(wqe, tx);
     }
-    if row.action == Action::Flush && core.flush_for_rxe {
+    if row.action == TargetAction::Flush && core.flush_for_rxe {
         tx.flush_for_rxe();
     }
     Ok(())

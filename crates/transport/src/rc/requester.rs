@@ -15,7 +15,7 @@ use weft_wire::Psn;
 
 use crate::core::Core;
 use crate::peer_quota::{PeerQuota, Share};
-use crate::progress::{self, Progress};
+use crate::progress::{self, SendProgress};
 use crate::sq::{SendQueue, Wqe};
 use crate::{Env, TxBatch};
 
@@ -72,7 +72,7 @@ pub(crate) enum Step {
 /// State of the requester.
 #[derive(Debug, Default)]
 pub(crate) struct Requester {
-    pub progress: Progress,
+    pub progress: SendProgress,
     /// PSN before which the peer acknowledged everything; ahead of `progress.una` while a response is missing.
     pub acked_to: u64,
     /// Requests that await responses, oldest first; at most max_rd_atomic.
@@ -116,7 +116,7 @@ impl Requester {
     pub fn start(&mut self, psn: u32, core: &Core, sq: &SendQueue) {
         let first = origin(psn);
         *self = Requester {
-            progress: Progress::new(first, sq),
+            progress: SendProgress::new(first, sq),
             acked_to: first,
             rnr_left: core.attr.rnr_retry,
             retry_left: core.attr.retry_cnt,

@@ -6,7 +6,7 @@
 //! | behind | a duplicate: acknowledge again, or replay the READ or atomic |
 //! | ahead | keep it, and send one NAK for the gap |
 
-use weft_verbs::op::Response;
+use weft_verbs::op::ResponseKind;
 use weft_verbs::{AsyncEvent, CqId, Instant, Op, WcStatus};
 use weft_wire::aeth::{CREDITS_INVALID, credit_code};
 use weft_wire::{Kind, NakCode, Packet};
@@ -270,7 +270,7 @@ impl Responder {
         let Some(op) = Op::of_packet(packet.info.kind) else { return };
         let response = op.info().response;
         let reply = match (response, resource.what) {
-            (Response::Data, Answered::Read { pd, rkey, va, len }) => {
+            (ResponseKind::Data, Answered::Read { pd, rkey, va, len }) => {
                 let Some(reth) = packet.ext.reth else { return };
                 let offset = (psn - resource.first) * u64::from(core.mtu());
                 let wanted = u64::from(reth.dma_len());
@@ -282,7 +282,7 @@ impl Responder {
                 let end = psn + crate::segment::packets(wanted, core.mtu());
                 Reply { first: psn, next: psn, end, msn: resource.msn, what, fresh: false, again: true }
             }
-            (Response::Value | Response::Done, what) if what.response() == response => {
+            (ResponseKind::Value | ResponseKind::Done, what) if what.response() == response => {
                 Reply { first: psn, next: psn, end: psn + 1, msn: resource.msn, what, fresh: false, again: true }
             }
             _ => return,

@@ -18,9 +18,9 @@ fn the_table_agrees_with_the_wires() {
         let op = Op::of_packet(packet.kind);
         assert_eq!(op.is_none(), packet.kind.is_response(), "{packet:?}");
         let Some(row) = op.map(Op::info) else { continue };
-        assert_eq!(packet.kind.is_send(), row.action == Action::Receive);
-        assert_eq!(packet.kind.is_write(), row.action == Action::Write);
-        assert_eq!(packet.payload, row.list == List::Sent);
+        assert_eq!(packet.kind.is_send(), row.action == TargetAction::Receive);
+        assert_eq!(packet.kind.is_write(), row.action == TargetAction::Write);
+        assert_eq!(packet.payload, row.list == ListUse::Sent);
         assert!(row.op.is_message() || packet.name.starts_with(row.name), "{packet:?}");
     }
     // A service carries an operation if the wire has its packets.
