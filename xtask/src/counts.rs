@@ -11,6 +11,13 @@ use std::path::{Path, PathBuf};
 /// Files besides its test that a new request may touch: its definition, its feature in the daemon, the client's call.
 const REQUEST_FILES_MAX: usize = 3;
 
+/// Files that may name an operation: the wire's opcodes, the table of operations, frames between processes of one host,
+/// and the C side of that table, with one to spare. The C structures' constants come on top.
+const OPERATION_FILES_MAX: usize = 5;
+
+/// The crate that repeats the constants of the C headers.
+const C_CONSTANTS: &str = "abi/types";
+
 /// A shipped source file and its text up to its unit tests.
 struct Source {
     path: PathBuf,
@@ -29,10 +36,14 @@ pub fn run() -> Result<()> {
         println!("    {name:28} {files:5}");
     }
     println!("unsafe blocks, fns, impls in bin {:5}", unsafe_in(&sources, "bin"));
+    let (naming, constants) = naming(&sources, "ATOMIC WRITE");
     println!(
-        "files that name ATOMIC WRITE     {:5}",
-        naming(&sources, &["AtomicWrite", "ATOMIC_WRITE", "atomic_write"])
+        "files that name ATOMIC WRITE     {:5} (at most {OPERATION_FILES_MAX}), and {constants} of {C_CONSTANTS}",
+        naming.len()
     );
+    for path in naming {
+        println!("    {}", path.display());
+    }
     let requests = requests(&sources);
     let mut files: Vec<usize> = requests.values().copied().collect();
     files.sort_unstable();
@@ -71,10 +82,15 @@ fn unsafe_in(sources: &[Source], first: &str) -> usize {
     sources.iter().filter(|source| source.path.starts_with(first)).map(unsafe_lines).sum()
 }
 
-/// How many files name one of the words in code.
-fn naming(sources: &[Source], words: &[&str]) -> usize {
-    let names = |source: &&Source| code(&source.text).any(|line| words.iter().any(|word| line.contains(word)));
-    sources.iter().filter(names).count()
+/// The files that name an operation in code, in whatever spelling (`AtomicWrite`, `ATOMIC_WRITE`, "ATOMIC WRITE"), and
+/// how many more do so among the C headers' constants.
+fn naming<'a>(sources: &'a [Source], operation: &str) -> (Vec<&'a Path>, usize) {
+    let plain = |text: &str| text.to_lowercase().replace(['_', ' '], "");
+    let operation = plain(operation);
+    let names = sources.iter().filter(|source| code(&source.text).any(|line| plain(line).contains(&operation)));
+    let (constants, others): (Vec<&Path>, Vec<&Path>) =
+        names.map(|source| source.path.as_path()).partition(|path| path.starts_with(C_CONSTANTS));
+    (others, constants.len())
 }
 
 /// The requests that a library can make of the daemon, and how many files each one is in: its definition, and the
@@ -151,6 +167,24 @@ mod tests {
     fn a_name_that_three_files_define_is_shared() {
         let sources = ["a.rs", "b.rs", "c.rs"].map(|path| source(path, "// struct Other\nstruct Place;"));
         assert_eq!(shared_names(&sources), BTreeMap::from([("Place".to_owned(), 3)]));
+    }
+
+    #[test]
+    fn an_operation_is_found_in_every_spelling() {
+        let text = |name: &str| format!("let x = {name};");
+        let named = ["AtomicWrite", "IBV_WR_ATOMIC_WRITE", "wr_atomic_write", "\"ATOMIC WRITE\""];
+        for name in named {
+            assert_eq!(naming(&[source("a.rs", &text(name))], "ATOMIC WRITE").0.len(), 1, "{name}");
+        }
+        assert_eq!(naming(&[source("a.rs", "// AtomicWrite\natomic::write()")], "ATOMIC WRITE").0.len(), 0);
+        assert_eq!(naming(&[source("abi/types/src/wr.rs", &text(named[1]))], "ATOMIC WRITE"), (vec![], 1));
+    }
+
+    #[test]
+    fn few_files_name_an_operation() {
+        let sources = shipped().expect("readable sources");
+        let (files, _) = naming(&sources, "ATOMIC WRITE");
+        assert!(files.len() <= OPERATION_FILES_MAX, "{files:?}: CONTRIBUTING.md, \"How to add an opcode\"");
     }
 
     #[test]

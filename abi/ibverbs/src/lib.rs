@@ -30,6 +30,7 @@ mod mr;
 mod mw;
 mod names;
 mod object;
+mod operations;
 mod pd;
 mod port;
 mod post;

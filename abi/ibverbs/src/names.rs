@@ -1,6 +1,7 @@
 //! Names of values: statuses, events, states, node types. Tools print them and scripts search for them, so they equal
 //! rdma-core's.
 
+use crate::operations::WR_OPCODES;
 use libc::c_char;
 use std::ffi::CStr;
 
@@ -66,25 +67,6 @@ const NODE_TYPES: [&CStr; 7] = [
     c"usNIC",
     c"usNIC UDP",
     c"unspecified",
-];
-
-const WR_OPCODES: [&CStr; 16] = [
-    c"IBV_WR_RDMA_WRITE",
-    c"IBV_WR_RDMA_WRITE_WITH_IMM",
-    c"IBV_WR_SEND",
-    c"IBV_WR_SEND_WITH_IMM",
-    c"IBV_WR_RDMA_READ",
-    c"IBV_WR_ATOMIC_CMP_AND_SWP",
-    c"IBV_WR_ATOMIC_FETCH_AND_ADD",
-    c"IBV_WR_LOCAL_INV",
-    c"IBV_WR_BIND_MW",
-    c"IBV_WR_SEND_WITH_INV",
-    c"IBV_WR_TSO",
-    c"IBV_WR_DRIVER1",
-    c"IBV_WR_UNKNOWN",
-    c"IBV_WR_UNKNOWN",
-    c"IBV_WR_FLUSH",
-    c"IBV_WR_ATOMIC_WRITE",
 ];
 
 const UNKNOWN: &CStr = c"unknown";

@@ -1,17 +1,13 @@
 //! Posting work requests.
 
 use libc::c_int;
-use weft_abi_types::{
-    IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE, IBV_WR_BIND_MW, IBV_WR_LOCAL_INV,
-    IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
-    IBV_WR_SEND_WITH_INV, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge,
-};
-use weft_verbs::{QpType, RecvWr, RemoteTarget, SGE_MAX, SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError};
+use weft_abi_types::{ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge};
+use weft_verbs::{QpType, RecvWr, SGE_MAX, SendFlags, SendWr, Sge, UdTarget, VerbsError};
 
 use crate::ah::Ah;
 use crate::errors::{fail, of_verbs};
-use crate::mw::bind_of;
 use crate::object::Object;
+use crate::operations::send_op;
 use crate::process::{Adapter, Process};
 use crate::qp::Qp;
 
@@ -39,30 +35,7 @@ unsafe fn sges<'a>(list: *const ibv_sge, count: c_int) -> Result<&'a [Sge], Verb
 unsafe fn send_wr<'a>(wr: &'a ibv_send_wr, qp_type: QpType) -> Result<SendWr<'a>, VerbsError> {
     // SAFETY: by the contract, for every member of the unions: opcode and type determine which is filled in.
     unsafe {
-        let rdma = || RemoteTarget { addr: wr.wr.rdma.remote_addr, rkey: wr.wr.rdma.rkey };
-        let atomic = || RemoteTarget { addr: wr.wr.atomic.remote_addr, rkey: wr.wr.atomic.rkey };
-        let op = match wr.opcode {
-            IBV_WR_SEND => SendOp::Send,
-            IBV_WR_RDMA_WRITE => SendOp::Write(rdma()),
-            IBV_WR_RDMA_READ => SendOp::Read(rdma()),
-            IBV_WR_SEND_WITH_IMM => SendOp::SendImm(wr.imm.imm_data),
-            IBV_WR_RDMA_WRITE_WITH_IMM => SendOp::WriteImm(rdma(), wr.imm.imm_data),
-            IBV_WR_SEND_WITH_INV => SendOp::SendInv(wr.imm.invalidate_rkey),
-            IBV_WR_ATOMIC_CMP_AND_SWP => {
-                SendOp::CompareSwap { target: atomic(), compare: wr.wr.atomic.compare_add, swap: wr.wr.atomic.swap }
-            }
-            IBV_WR_ATOMIC_FETCH_AND_ADD => SendOp::FetchAdd { target: atomic(), add: wr.wr.atomic.compare_add },
-            IBV_WR_ATOMIC_WRITE => SendOp::AtomicWrite(rdma()),
-            IBV_WR_LOCAL_INV => SendOp::LocalInv(wr.imm.invalidate_rkey),
-            IBV_WR_BIND_MW => {
-                let bind = wr.op.bind_mw;
-                if bind.mw.is_null() {
-                    return Err(VerbsError::Invalid("a bind names no window"));
-                }
-                SendOp::BindMw(bind_of(bind.mw, bind.rkey, &bind.bind_info)?)
-            }
-            _ => return Err(VerbsError::Invalid("opcode")),
-        };
+        let op = send_op(wr)?;
         let ud = if qp_type == QpType::Ud {
             let ud = wr.wr.ud;
             if ud.ah.is_null() {

@@ -18,18 +18,16 @@ use crate::cq::Cq;
 use crate::errors::{code, fail, fail_null, pointer};
 use crate::event::{About, Reported};
 use crate::object::{Object, init_sync, wait_acknowledged, zeroed};
+use crate::operations::{BUILDER_INLINE_MAX, send_ops_of};
 use crate::pd::Pd;
 use crate::process::Process;
 use crate::qp_attr::{attr_from_c, attr_to_c, cap_of, cap_to_c};
-use crate::qp_ex::{Builder, fill_calls, send_ops_of};
+use crate::qp_ex::{Builder, fill_calls};
 use crate::srq::Srq;
 use crate::xrc::Xrcd;
 
 /// In `verbs_qp::comp_mask`: the program requested the extended calls.
 const VERBS_QP_EX: u32 = 1;
-
-/// Length of an ATOMIC WRITE in bytes.
-const ATOMIC_WRITE_LEN: u32 = 8;
 
 /// A queue pair. All are extended ones, so that programs may cast.
 #[repr(C)]
@@ -243,8 +241,8 @@ fn create(request: &Request<'_>, cap: &mut ibv_qp_cap) -> Result<*mut ibv_qp, c_
     let handles = Arc::new(Handles::default());
     let mut wanted = cap_of(cap);
     if request.extended && matches!(qp_type, QpType::Rc | QpType::XrcSend) {
-        // ATOMIC WRITE carries its value in the request, whatever size the program requested.
-        wanted.max_inline_data = wanted.max_inline_data.max(ATOMIC_WRITE_LEN);
+        // Some builders put a value into the request, whatever size the program requested.
+        wanted.max_inline_data = wanted.max_inline_data.max(BUILDER_INLINE_MAX);
     }
     // SAFETY: objects of ours, or null.
     let init = unsafe {

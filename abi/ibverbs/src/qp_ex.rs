@@ -6,37 +6,14 @@ use libc::{c_int, c_void};
 use parking_lot::lock_api::RawMutex as _;
 use std::cell::UnsafeCell;
 use std::ops::Range;
-use weft_abi_types::{
-    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_QP_EX_WITH_ATOMIC_WRITE,
-    IBV_QP_EX_WITH_BIND_MW, IBV_QP_EX_WITH_FLUSH, IBV_QP_EX_WITH_LOCAL_INV, IBV_QP_EX_WITH_RDMA_READ,
-    IBV_QP_EX_WITH_RDMA_WRITE, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_SEND, IBV_QP_EX_WITH_SEND_WITH_IMM,
-    IBV_QP_EX_WITH_SEND_WITH_INV, be32, ibv_ah, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp_ex, ibv_sge,
-};
-use weft_verbs::{INLINE_MAX, QpType, RemoteTarget, SGE_MAX, SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError};
+use weft_abi_types::{ibv_ah, ibv_data_buf, ibv_qp_ex, ibv_sge};
+use weft_verbs::{INLINE_MAX, SGE_MAX, SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError};
 
 use crate::ah::Ah;
 use crate::errors::{of_verbs, set_errno};
-use crate::mw::bind_of;
 use crate::object::Object;
+use crate::operations::fill_builders;
 use crate::qp::Qp;
-
-/// Returns the operations that a queue pair type can build, as `send_ops_flags`.
-pub(crate) fn send_ops_of(qp_type: u32) -> u64 {
-    const SEND: u32 = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-    const WRITE: u32 = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
-    const KEYS: u32 = IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
-    const ACKNOWLEDGED: u32 = IBV_QP_EX_WITH_RDMA_READ
-        | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
-        | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD
-        | IBV_QP_EX_WITH_ATOMIC_WRITE
-        | IBV_QP_EX_WITH_FLUSH;
-    u64::from(match QpType::from_enum(qp_type) {
-        Some(QpType::Rc | QpType::XrcSend) => SEND | WRITE | KEYS | ACKNOWLEDGED,
-        Some(QpType::Uc) => SEND | WRITE | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW,
-        Some(QpType::Ud) => SEND,
-        Some(QpType::XrcRecv) | None => 0,
-    })
-}
 
 /// The payload of a request until it is posted.
 #[derive(Clone)]
@@ -184,7 +161,7 @@ fn post(qp: &Qp, state: &State) -> Result<(), VerbsError> {
 ///
 /// # Safety
 /// As [`state`].
-unsafe fn begin(qp: *mut ibv_qp_ex, op: Result<SendOp, c_int>) {
+pub(crate) unsafe fn begin(qp: *mut ibv_qp_ex, op: Result<SendOp, c_int>) {
     // SAFETY: by the contract.
     let (state, wr_id, flags) = unsafe { (state(qp), (*qp).wr_id, (*qp).wr_flags) };
     let (op, flags) = match (op, SendFlags::from_bits(flags)) {
@@ -193,62 +170,6 @@ unsafe fn begin(qp: *mut ibv_qp_ex, op: Result<SendOp, c_int>) {
         (_, None) => return state.refuse(libc::EINVAL),
     };
     state.requests.push(Building { wr_id, flags, op, payload: Payload::None, ud: None, xrc_srqn: None });
-}
-
-macro_rules! builders {
-    ($($name:ident($($arg:ident: $ty:ty),*) $op:expr;)*) => {$(
-        unsafe extern "C" fn $name(qp: *mut ibv_qp_ex $(, $arg: $ty)*) {
-            // SAFETY: C builds only between start and completion.
-            unsafe { begin(qp, Ok($op)) };
-        }
-    )*};
-}
-
-fn target(addr: u64, rkey: u32) -> RemoteTarget {
-    RemoteTarget { addr, rkey }
-}
-
-builders! {
-    wr_send() SendOp::Send;
-    wr_send_imm(imm_data: be32) SendOp::SendImm(imm_data);
-    wr_send_inv(invalidate_rkey: u32) SendOp::SendInv(invalidate_rkey);
-    wr_local_inv(invalidate_rkey: u32) SendOp::LocalInv(invalidate_rkey);
-    wr_rdma_read(rkey: u32, addr: u64) SendOp::Read(target(addr, rkey));
-    wr_rdma_write(rkey: u32, addr: u64) SendOp::Write(target(addr, rkey));
-    wr_rdma_write_imm(rkey: u32, addr: u64, imm_data: be32) SendOp::WriteImm(target(addr, rkey), imm_data);
-    wr_atomic_cmp_swp(rkey: u32, addr: u64, compare: u64, swap: u64)
-        SendOp::CompareSwap { target: target(addr, rkey), compare, swap };
-    wr_atomic_fetch_add(rkey: u32, addr: u64, add: u64) SendOp::FetchAdd { target: target(addr, rkey), add };
-}
-
-unsafe extern "C" fn wr_bind_mw(qp: *mut ibv_qp_ex, mw: *mut ibv_mw, rkey: u32, bind_info: *const ibv_mw_bind_info) {
-    // SAFETY: C builds only between start and completion; a window of ours, and the caller's description.
-    unsafe {
-        let bind = match bind_info.as_ref() {
-            Some(info) if !mw.is_null() => bind_of(mw, rkey, info).map_err(of_verbs),
-            _ => Err(libc::EINVAL),
-        };
-        begin(qp, bind.map(SendOp::BindMw));
-    }
-}
-
-unsafe extern "C" fn wr_atomic_write(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, value: *const c_void) {
-    // SAFETY: C builds only between start and completion; the value is eight bytes at any address.
-    unsafe {
-        begin(qp, Ok(SendOp::AtomicWrite(target(addr, rkey))));
-        set_inline(qp, std::iter::once((value, size_of::<u64>())));
-    }
-}
-
-unsafe extern "C" fn wr_flush(qp: *mut ibv_qp_ex, rkey: u32, addr: u64, len: usize, placement: u8, level: u8) {
-    let op = u32::try_from(len).map_err(|_| libc::EINVAL).map(|length| SendOp::Flush {
-        target: target(addr, rkey),
-        length,
-        placement,
-        level,
-    });
-    // SAFETY: C builds only between start and completion.
-    unsafe { begin(qp, op) };
 }
 
 unsafe extern "C" fn wr_send_tso(qp: *mut ibv_qp_ex, _hdr: *mut c_void, _hdr_sz: u16, _mss: u16) {
@@ -280,7 +201,7 @@ unsafe extern "C" fn wr_set_xrc_srqn(qp: *mut ibv_qp_ex, remote_srqn: u32) {
 ///
 /// # Safety
 /// As [`state`]; every piece is readable.
-unsafe fn set_inline(qp: *mut ibv_qp_ex, pieces: impl Iterator<Item = (*const c_void, usize)>) {
+pub(crate) unsafe fn set_inline(qp: *mut ibv_qp_ex, pieces: impl Iterator<Item = (*const c_void, usize)>) {
     // SAFETY: by the contract.
     let state = unsafe { state(qp) };
     let start = state.inline.len();
@@ -336,19 +257,8 @@ pub(crate) fn fill_calls(public: &mut ibv_qp_ex) {
     public.wr_start = Some(wr_start);
     public.wr_complete = Some(wr_complete);
     public.wr_abort = Some(wr_abort);
-    public.wr_send = Some(wr_send);
-    public.wr_send_imm = Some(wr_send_imm);
-    public.wr_send_inv = Some(wr_send_inv);
+    fill_builders(public);
     public.wr_send_tso = Some(wr_send_tso);
-    public.wr_local_inv = Some(wr_local_inv);
-    public.wr_bind_mw = Some(wr_bind_mw);
-    public.wr_rdma_read = Some(wr_rdma_read);
-    public.wr_rdma_write = Some(wr_rdma_write);
-    public.wr_rdma_write_imm = Some(wr_rdma_write_imm);
-    public.wr_atomic_cmp_swp = Some(wr_atomic_cmp_swp);
-    public.wr_atomic_fetch_add = Some(wr_atomic_fetch_add);
-    public.wr_atomic_write = Some(wr_atomic_write);
-    public.wr_flush = Some(wr_flush);
     public.wr_set_ud_addr = Some(wr_set_ud_addr);
     public.wr_set_xrc_srqn = Some(wr_set_xrc_srqn);
     public.wr_set_inline_data = Some(wr_set_inline_data);

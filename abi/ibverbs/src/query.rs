@@ -2,13 +2,10 @@
 
 use libc::{c_char, c_int};
 use weft_abi_types::{
-    IBV_ATOMIC_HCA, IBV_DEVICE_ATOMIC_WRITE, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_FLUSH_GLOBAL,
-    IBV_DEVICE_FLUSH_PERSISTENT, IBV_DEVICE_MEM_MGT_EXTENSIONS, IBV_DEVICE_MEM_WINDOW, IBV_DEVICE_MEM_WINDOW_TYPE_2B,
-    IBV_DEVICE_PORT_ACTIVE_EVENT, IBV_DEVICE_RC_RNR_NAK_GEN, IBV_DEVICE_SRQ_RESIZE, IBV_DEVICE_SYS_IMAGE_GUID,
-    IBV_DEVICE_XRC, IBV_ODP_SUPPORT, IBV_ODP_SUPPORT_ATOMIC, IBV_ODP_SUPPORT_ATOMIC_WRITE, IBV_ODP_SUPPORT_FLUSH,
-    IBV_ODP_SUPPORT_READ, IBV_ODP_SUPPORT_RECV, IBV_ODP_SUPPORT_SEND, IBV_ODP_SUPPORT_SRQ_RECV, IBV_ODP_SUPPORT_WRITE,
-    IBV_VALUES_MASK_RAW_CLOCK, ibv_context, ibv_device_attr, ibv_device_attr_ex, ibv_query_device_ex_input,
-    ibv_values_ex,
+    IBV_ATOMIC_HCA, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS, IBV_DEVICE_MEM_WINDOW,
+    IBV_DEVICE_MEM_WINDOW_TYPE_2B, IBV_DEVICE_PORT_ACTIVE_EVENT, IBV_DEVICE_RC_RNR_NAK_GEN, IBV_DEVICE_SRQ_RESIZE,
+    IBV_DEVICE_SYS_IMAGE_GUID, IBV_DEVICE_XRC, IBV_ODP_SUPPORT, IBV_VALUES_MASK_RAW_CLOCK, ibv_context,
+    ibv_device_attr, ibv_device_attr_ex, ibv_query_device_ex_input, ibv_values_ex,
 };
 use weft_verbs::{
     AH_MAX, CQ_MAX, CQE_MAX, DeviceAttr, MCAST_GRP_MAX, MCAST_QP_ATTACH_MAX, MR_MAX, MW_MAX, PD_MAX, PKEY_TABLE_LEN,
@@ -19,6 +16,7 @@ use crate::context::Context;
 use crate::dm::DM_SIZE_MAX;
 use crate::errors::code;
 use crate::object::zeroed;
+use crate::operations;
 use crate::process;
 
 /// An unassigned IEEE number: programs enable quirks by vendor, and Weft needs none.
@@ -42,15 +40,6 @@ const CAP_FLAGS: u32 = IBV_DEVICE_CURR_QP_STATE_MOD
     | IBV_DEVICE_XRC
     | IBV_DEVICE_MEM_MGT_EXTENSIONS
     | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
-
-/// Memory is used in place, so every operation supports pages that become present on access.
-const ODP_SEND_RECV: u32 = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
-const ODP_RC: u32 = ODP_SEND_RECV
-    | IBV_ODP_SUPPORT_WRITE
-    | IBV_ODP_SUPPORT_READ
-    | IBV_ODP_SUPPORT_ATOMIC
-    | IBV_ODP_SUPPORT_FLUSH
-    | IBV_ODP_SUPPORT_ATOMIC_WRITE;
 
 fn describe(device: &DeviceAttr) -> ibv_device_attr {
     let mut attr: ibv_device_attr = zeroed();
@@ -101,14 +90,13 @@ fn describe_ex(device: &DeviceAttr) -> ibv_device_attr_ex {
     let mut attr: ibv_device_attr_ex = zeroed();
     attr.orig_attr = describe(device);
     attr.odp_caps.general_caps = u64::from(IBV_ODP_SUPPORT);
-    attr.odp_caps.per_transport_caps.rc_odp_caps = ODP_RC;
-    attr.odp_caps.per_transport_caps.uc_odp_caps = ODP_SEND_RECV | IBV_ODP_SUPPORT_WRITE;
-    attr.odp_caps.per_transport_caps.ud_odp_caps = ODP_SEND_RECV;
-    attr.xrc_odp_caps = ODP_RC;
+    attr.odp_caps.per_transport_caps.rc_odp_caps = operations::ODP_RC;
+    attr.odp_caps.per_transport_caps.uc_odp_caps = operations::ODP_UC;
+    attr.odp_caps.per_transport_caps.ud_odp_caps = operations::ODP_UD;
+    attr.xrc_odp_caps = operations::ODP_RC;
     attr.completion_timestamp_mask = u64::MAX;
     attr.hca_core_clock = CORE_CLOCK_KHZ;
-    attr.device_cap_flags_ex =
-        u64::from(CAP_FLAGS) | IBV_DEVICE_FLUSH_GLOBAL | IBV_DEVICE_FLUSH_PERSISTENT | IBV_DEVICE_ATOMIC_WRITE;
+    attr.device_cap_flags_ex = u64::from(CAP_FLAGS) | operations::DEVICE_CAPS;
     attr.max_dm_size = DM_SIZE_MAX as u64;
     attr.phys_port_cnt_ex = device.ports.len() as u32;
     attr

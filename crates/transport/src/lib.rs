@@ -2,16 +2,17 @@
 //! inputs are work requests, packets and the time, its outputs packets, completions and events.
 #![forbid(unsafe_code)]
 
-mod access;
 pub mod batch;
 mod budget;
 mod core;
 pub mod env;
+mod execute;
 #[cfg(test)]
 mod goodput;
 mod local;
 mod pace;
 mod peer_quota;
+mod progress;
 mod qp;
 mod rc;
 mod rq;

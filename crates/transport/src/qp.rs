@@ -8,17 +8,20 @@
 //!     └──── any state ──────────┴──▶ ERR: everything flushes
 //! ```
 
+use weft_verbs::op::{ListUse, TargetAction};
 use weft_verbs::{
     AsyncEvent, DeviceId, Instant, Mtu, QpAttr, QpAttrMask, QpId, QpInit, QpState, QpType, Qpn, RecvWr, SendFlags,
-    SendOp, SendWr, VerbsError, WcOpcode, WcStatus,
+    SendWr, VerbsError, WcOpcode, WcStatus,
 };
 
 use crate::core::{Core, Fault, Passed};
 use crate::local::Local;
 use crate::peer_quota::PeerQuota;
+use crate::progress;
 use crate::rc::Rc;
 use crate::rq::RecvQueue;
-use crate::sq::{SendQueue, wc_opcode};
+use crate::same_host::WORD_BYTES;
+use crate::sq::SendQueue;
 use crate::stats::QpStats;
 use crate::uc::Uc;
 use crate::ud::Ud;
@@ -234,7 +237,7 @@ impl Qp {
         self.core.now = now;
         self.check_send(wr)?;
         if matches!(self.state(), QpState::Err | QpState::Sqe) {
-            let wc = self.core.wc(wr.wr_id, WcStatus::WrFlushErr, wc_opcode(&wr.op));
+            let wc = self.core.wc(wr.wr_id, WcStatus::WrFlushErr, wr.op.info().completion);
             self.core.complete_send(env, wc);
             return Ok(());
         }
@@ -267,32 +270,19 @@ impl Qp {
         }
         let bytes = crate::segment::total(wr.sges);
         let kind = self.qp_type();
-        let allowed = match wr.op {
-            SendOp::Send | SendOp::SendImm(_) => true,
-            SendOp::Write(_) | SendOp::WriteImm(..) | SendOp::BindMw(_) | SendOp::LocalInv(_) => kind != QpType::Ud,
-            _ => kind.is_reliable(),
-        };
-        if !allowed {
+        let row = wr.op.info();
+        if !wr.op.is_carried_by(kind) {
             return Err(VerbsError::Invalid("the operation is not one of this kind of queue pair"));
         }
-        let inline_ok = matches!(
-            wr.op,
-            SendOp::Send
-                | SendOp::SendImm(_)
-                | SendOp::SendInv(_)
-                | SendOp::Write(_)
-                | SendOp::WriteImm(..)
-                | SendOp::AtomicWrite(_)
-        );
-        if wr.flags.contains(SendFlags::INLINE) && !inline_ok {
+        if wr.flags.contains(SendFlags::INLINE) && row.list != ListUse::Sent {
             return Err(VerbsError::Invalid("only what is sent can be inline"));
         }
-        let aligned = match wr.op {
-            SendOp::CompareSwap { target, .. } | SendOp::FetchAdd { target, .. } => {
-                target.addr.is_multiple_of(8) && bytes >= 8
-            }
+        let aligned = match (row.action, row.list) {
             // The responder refuses an address that is not a multiple of 8 (IBA A19.4.2), as rxe does.
-            SendOp::AtomicWrite(_) => bytes == 8,
+            (TargetAction::Word, ListUse::Sent) => bytes == WORD_BYTES,
+            (TargetAction::Word, _) => {
+                wr.op.target().is_some_and(|target| target.addr.is_multiple_of(WORD_BYTES)) && bytes >= WORD_BYTES
+            }
             _ => true,
         };
         if !aligned {
@@ -416,7 +406,7 @@ impl Qp {
             Some(Fault::Error) => self.enter_error(env, true),
             Some(Fault::SendError) if self.state() != QpState::Err => {
                 self.core.set_state(QpState::Sqe);
-                self.flush_send(env);
+                progress::flush(&self.core, &mut self.sq, env);
             }
             _ => {}
         }
@@ -452,7 +442,7 @@ impl Qp {
             Service::Uc(uc) => uc.stop(),
             Service::Ud(_) => None,
         };
-        self.flush_send(env);
+        progress::flush(&self.core, &mut self.sq, env);
         if let Some((wr_id, cq)) = held {
             let wc = self.core.wc(wr_id, WcStatus::WrFlushErr, WcOpcode::Recv);
             self.core.complete_recv(env, cq, wc);
@@ -463,15 +453,6 @@ impl Qp {
         }
         if self.core.init.srq.is_some() && !was_reset {
             self.core.event(env, AsyncEvent::QpLastWqeReached);
-        }
-    }
-
-    fn flush_send(&mut self, env: &mut impl Env) {
-        while !self.sq.is_empty() {
-            let wqe = self.sq.get(self.sq.head());
-            let wc = self.core.wc(wqe.wr_id, WcStatus::WrFlushErr, wqe.wc_opcode());
-            self.sq.pop();
-            self.core.complete_send(env, wc);
         }
     }
 

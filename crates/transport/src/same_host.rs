@@ -16,7 +16,8 @@
 //! untrusted. Implementations return only frames of a known kind whose sizes fit; the transport checks the values in
 //! them.
 
-use weft_verbs::{Access, DeviceId, PdId, Qpn, Sge};
+use weft_verbs::op::Operands;
+use weft_verbs::{Access, DeviceId, Op, PdId, Qpn, Sge};
 
 /// Most payload of one frame; longer messages take several.
 pub const FRAME_BYTES_MAX: u32 = 16 << 10;
@@ -30,19 +31,19 @@ pub struct PeerId(pub u32);
 #[repr(u8)]
 pub enum FrameKind {
     /// A part of a SEND.
-    Send = 1,
+    Send = Op::Send as u8,
     /// A part of an RDMA WRITE.
-    Write = 2,
+    Write = Op::Write as u8,
     /// An RDMA READ of `total` bytes.
-    Read = 3,
+    Read = Op::Read as u8,
     /// Compare and swap; the payload is both values.
-    CompareSwap = 4,
+    CompareSwap = Op::CompareSwap as u8,
     /// Fetch and add; the payload is the addend.
-    FetchAdd = 5,
+    FetchAdd = Op::FetchAdd as u8,
     /// ATOMIC WRITE; the payload is the value.
-    AtomicWrite = 6,
+    AtomicWrite = Op::AtomicWrite as u8,
     /// FLUSH of `total` bytes; `code` is placement type and selectivity level.
-    Flush = 7,
+    Flush = Op::Flush as u8,
     /// Everything before `ack` was executed.
     Ack = 8,
     /// The frame `seq` found no receive; `code` is the RNR timer.
@@ -81,6 +82,18 @@ impl FrameKind {
             Datagram,
         ];
         ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+
+    /// Returns the request of an operation; `None` if it sends nothing.
+    #[inline]
+    pub fn of(op: Op) -> Option<FrameKind> {
+        if op.is_local() { None } else { FrameKind::from_number(op as u8) }
+    }
+
+    /// Returns the operation that it requests; `None` for an answer.
+    #[inline]
+    pub fn op(self) -> Option<Op> {
+        if self.is_request() { Op::from_number(self as u8) } else { None }
     }
 
     /// Returns whether it goes from requester to responder.
@@ -244,6 +257,55 @@ pub enum AtomicOp {
     FetchAdd(u64),
     /// Store eight bytes, in memory order.
     Store([u8; 8]),
+}
+
+impl AtomicOp {
+    /// Composes an operation on eight bytes; `None` for an operation of another kind.
+    #[inline]
+    pub fn of(op: Op, Operands { compare, value }: Operands) -> Option<AtomicOp> {
+        Some(match op {
+            Op::CompareSwap => AtomicOp::CompareSwap { compare, swap: value },
+            Op::FetchAdd => AtomicOp::FetchAdd(value),
+            Op::AtomicWrite => AtomicOp::Store(value.to_ne_bytes()),
+            _ => return None,
+        })
+    }
+}
+
+/// Bytes of a value that is accessed atomically.
+pub(crate) const WORD_BYTES: u64 = 8;
+
+/// Most bytes of operands in a frame.
+pub(crate) const OPERANDS_MAX: usize = 16;
+
+/// Returns the bytes of operands in a frame of an operation: the value, after the expected one if the operation
+/// compares.
+fn operand_bytes(op: Op) -> usize {
+    match AtomicOp::of(op, Operands::default()) {
+        Some(AtomicOp::CompareSwap { .. }) => 16,
+        Some(_) => 8,
+        None => 0,
+    }
+}
+
+/// Writes the operands of a frame.
+pub(crate) fn operands(op: Op, Operands { compare, value }: Operands, out: &mut [u8; OPERANDS_MAX]) -> &[u8] {
+    let bytes = operand_bytes(op);
+    let first = if bytes == OPERANDS_MAX { compare } else { value };
+    out[..8].copy_from_slice(&first.to_ne_bytes());
+    out[8..].copy_from_slice(&value.to_ne_bytes());
+    &out[..bytes]
+}
+
+/// Reads the operands of a frame of `len` bytes; `None` if the operation has operands of another length.
+pub(crate) fn read_operands(op: Op, bytes: &[u8; OPERANDS_MAX], len: u32) -> Option<Operands> {
+    let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|i| bytes[at + i]));
+    match operand_bytes(op) {
+        0 => Some(Operands::default()),
+        wanted if wanted != len as usize => None,
+        OPERANDS_MAX => Some(Operands { compare: word(0), value: word(8) }),
+        _ => Some(Operands { compare: 0, value: word(0) }),
+    }
 }
 
 /// A local key that peers may use directly.

@@ -2,7 +2,7 @@
 //! memory.
 
 use smallvec::SmallVec;
-use weft_verbs::{PdId, SendOp, Sge, WcStatus};
+use weft_verbs::{PdId, Sge, WcStatus};
 use weft_wire::Headers;
 use weft_wire::Kind;
 use weft_wire::ext::{Ieth, ImmDt, Reth, XrcEth};
@@ -125,40 +125,26 @@ impl Segment {
     }
 }
 
+/// Returns kind and extended headers of a packet of a SEND or WRITE.
+#[inline]
 fn shape(wqe: &Wqe, first: bool, last: bool, xrc: bool) -> (Kind, Headers) {
-    use Kind::*;
-    let pick = |f, m, l, o| match (first, last) {
-        (true, false) => f,
-        (false, false) => m,
-        (false, true) => l,
-        (true, true) => o,
-    };
+    let op = &wqe.op;
     let mut ext = Headers { xrceth: xrc.then(|| XrcEth::new(wqe.srqn)), ..Headers::default() };
-    let kind = match wqe.op {
-        SendOp::SendImm(imm) => {
-            ext.imm = last.then(|| ImmDt::new(u32::from_be(imm)));
-            pick(SendFirst, SendMiddle, SendLastImm, SendOnlyImm)
-        }
-        SendOp::SendInv(rkey) => {
-            ext.ieth = last.then(|| Ieth::new(rkey));
-            pick(SendFirst, SendMiddle, SendLastInv, SendOnlyInv)
-        }
-        SendOp::Write(to) | SendOp::WriteImm(to, _) => {
-            ext.reth = first.then(|| Reth::new(to.addr, to.rkey, wqe.length as u32));
-            if let SendOp::WriteImm(_, imm) = wqe.op {
-                ext.imm = last.then(|| ImmDt::new(u32::from_be(imm)));
-                pick(WriteFirst, WriteMiddle, WriteLastImm, WriteOnlyImm)
-            } else {
-                pick(WriteFirst, WriteMiddle, WriteLast, WriteOnly)
-            }
-        }
-        _ => pick(SendFirst, SendMiddle, SendLast, SendOnly),
-    };
+    if first && let Some(to) = op.target() {
+        ext.reth = Some(Reth::new(to.addr, to.rkey, wqe.length as u32));
+    }
+    if last {
+        ext.imm = op.imm().map(|imm| ImmDt::new(u32::from_be(imm)));
+        ext.ieth = op.invalidates().map(Ieth::new);
+    }
+    let kind = op.info().packets.map_or(Kind::SendOnly, |packets| packets.kind(op.extra(), first, last));
     (kind, ext)
 }
 
 #[cfg(test)]
 mod tests {
+    use weft_verbs::SendOp;
+
     use super::*;
 
     fn sge(addr: u64, length: u32) -> Sge {

@@ -2,9 +2,11 @@
 //! Positions count from the queue's creation, so that "earlier" is a plain comparison.
 
 use smallvec::SmallVec;
+use weft_verbs::op::{ListUse, ResponseKind};
 use weft_verbs::{SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError, WcOpcode, WcStatus};
 
 use crate::env::refill;
+use crate::same_host::WORD_BYTES;
 use crate::segment;
 
 /// A send work request in progress.
@@ -67,17 +69,10 @@ impl Wqe {
         self.flags.contains(SendFlags::INLINE)
     }
 
-    /// Returns whether the peer answers with data, or with a response of its own (IBA: READ, atomics, FLUSH, ATOMIC
-    /// WRITE).
+    /// Returns whether the peer answers with data, or with a response of its own.
+    #[inline]
     pub fn has_response(&self) -> bool {
-        matches!(
-            self.op,
-            SendOp::Read(_)
-                | SendOp::CompareSwap { .. }
-                | SendOp::FetchAdd { .. }
-                | SendOp::AtomicWrite(_)
-                | SendOp::Flush { .. }
-        )
+        self.op.op().has_response()
     }
 
     /// Returns whether an answer is missing, or incomplete (same host).
@@ -86,32 +81,21 @@ impl Wqe {
     }
 
     /// Returns whether it sends nothing.
+    #[inline]
     pub fn is_local(&self) -> bool {
-        matches!(self.op, SendOp::BindMw(_) | SendOp::LocalInv(_))
+        self.op.op().is_local()
     }
 
     /// Returns whether it uses up a receive at the peer.
+    #[inline]
     pub fn takes_receive(&self) -> bool {
-        matches!(self.op, SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_) | SendOp::WriteImm(..))
+        self.op.takes_receive()
     }
 
+    /// Returns the opcode of its completion.
+    #[inline]
     pub fn wc_opcode(&self) -> WcOpcode {
-        wc_opcode(&self.op)
-    }
-}
-
-/// Returns the completion opcode of an operation.
-pub(crate) fn wc_opcode(op: &SendOp) -> WcOpcode {
-    match op {
-        SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_) => WcOpcode::Send,
-        SendOp::Write(_) | SendOp::WriteImm(..) => WcOpcode::RdmaWrite,
-        SendOp::Read(_) => WcOpcode::RdmaRead,
-        SendOp::CompareSwap { .. } => WcOpcode::CompSwap,
-        SendOp::FetchAdd { .. } => WcOpcode::FetchAdd,
-        SendOp::AtomicWrite(_) => WcOpcode::AtomicWrite,
-        SendOp::Flush { .. } => WcOpcode::Flush,
-        SendOp::BindMw(_) => WcOpcode::BindMw,
-        SendOp::LocalInv(_) => WcOpcode::LocalInv,
+        self.op.info().completion
     }
 }
 
@@ -186,10 +170,11 @@ impl SendQueue {
         if wr.sges.len() > self.sge_max {
             return Err(VerbsError::Invalid("more scatter/gather elements than max_send_sge"));
         }
-        let length = match wr.op {
-            SendOp::Flush { .. } | SendOp::BindMw(_) | SendOp::LocalInv(_) => 0,
+        let row = wr.op.info();
+        let length = match (row.list, row.response) {
+            (ListUse::Ignored, _) => 0,
             // The answer has 8 bytes, however long the list is.
-            SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => 8,
+            (_, ResponseKind::Value) => WORD_BYTES,
             _ => segment::total(wr.sges),
         };
         if wr.flags.contains(SendFlags::INLINE) && length > self.inline_max {

@@ -1,38 +1,19 @@
 //! Unreliable connection: messages in packets, no acknowledgements. A gap loses the message that it hits; a message
 //! that cannot be delivered is dropped silently (IBA 9.8).
 
-use weft_verbs::{Access, MSG_SIZE_MAX, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
-use weft_verbs::{CqId, Instant, QpState};
+use weft_verbs::{CqId, Instant, QpState, SendFlags, WcStatus};
+use weft_wire::Psn;
 use weft_wire::opcode::Place;
-use weft_wire::{Packet, Psn};
 
 use crate::core::{Bits, Core, Fault};
+use crate::execute::Executor;
 use crate::pace::Pace;
+use crate::progress;
 use crate::qp::TX_BURST_PACKETS;
 use crate::rq::RecvQueue;
-use crate::segment::{self, Payload, Segment};
-use crate::sq::SendQueue;
-use crate::{Env, Memory, RecvWqe, RxPacket, TxBatch};
-
-/// Message being received.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Message {
-    /// None, or one that is being dropped: the next first packet begins a message.
-    #[default]
-    Idle,
-    Send {
-        offset: u64,
-    },
-    Write {
-        rkey: u32,
-        va: u64,
-        left: u64,
-        total: u64,
-    },
-}
-
-/// Marks a dropped message.
-struct Dropped;
+use crate::segment::{Payload, Segment};
+use crate::sq::{SendQueue, Wqe};
+use crate::{Env, RxPacket, TxBatch};
 
 /// State of a UC queue pair.
 #[derive(Debug, Default)]
@@ -44,10 +25,7 @@ pub(crate) struct Uc {
     pace: Pace,
     /// PSN expected next.
     expected: Psn,
-    message: Message,
-    /// The receive taken last; it serves the next message if its own message was dropped.
-    recv: RecvWqe,
-    holds_recv: bool,
+    executor: Executor,
 }
 
 impl Uc {
@@ -62,8 +40,7 @@ impl Uc {
 
     /// Enters ERR. Returns the receive being filled.
     pub fn stop(&mut self) -> Option<(u64, Option<CqId>)> {
-        self.message = Message::Idle;
-        std::mem::take(&mut self.holds_recv).then_some((self.recv.wr_id, None))
+        self.executor.stop()
     }
 
     /// Returns whether no message is half sent.
@@ -91,27 +68,10 @@ impl Uc {
                 return;
             }
             let wqe = sq.get(sq.head());
-            let outcome = match wqe.op {
-                SendOp::BindMw(ref bind) => env.bind_mw(core.pd(), core.qpn, bind).map(|()| true),
-                SendOp::LocalInv(key) => env.invalidate_local(core.pd(), core.qpn, key).map(|()| true),
-                _ if wqe.length > u64::from(MSG_SIZE_MAX) => Err(WcStatus::LocLenErr),
-                _ => {
-                    let segment = Segment::of(wqe, self.sent, core.mtu(), false);
-                    Payload::of(env, core.pd(), wqe, segment.offset, segment.len).map(|payload| {
-                        let takes = segment.last && wqe.takes_receive();
-                        let solicited = takes && wqe.flags.contains(SendFlags::SOLICITED);
-                        let bits = Bits { ack_req: false, solicited };
-                        let psn = u64::from(self.next.value());
-                        core.begin(tx, segment.kind, psn, bits, &segment.ext, segment.len);
-                        payload.add(wqe, tx);
-                        // UC has no retransmission to replace a damaged packet.
-                        tx.copy_before_send();
-                        self.pace.spend(core.now, segment.len);
-                        self.next = self.next.next();
-                        self.sent += 1;
-                        segment.last
-                    })
-                }
+            let outcome = match progress::begin(core, wqe, env) {
+                Ok(true) => self.send(core, wqe, tx, env),
+                Ok(false) => Ok(true),
+                Err(status) => Err(status),
             };
             let status = match outcome {
                 Ok(false) => continue,
@@ -121,19 +81,30 @@ impl Uc {
                     status
                 }
             };
-            if wqe.signaled || status != WcStatus::Success {
-                let mut wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
-                wc.byte_len = wqe.length as u32;
-                core.complete_send(env, wc);
-            }
-            sq.pop();
+            progress::complete_oldest(core, sq, status, env);
             self.sent = 0;
         }
     }
 
+    /// Sends the next packet of a request. Returns whether that was the last.
+    fn send<E: Env>(&mut self, core: &mut Core, wqe: &Wqe, tx: &mut TxBatch, env: &mut E) -> Result<bool, WcStatus> {
+        let segment = Segment::of(wqe, self.sent, core.mtu(), false);
+        let payload = Payload::of(env, core.pd(), wqe, segment.offset, segment.len)?;
+        let takes = segment.last && wqe.takes_receive();
+        let solicited = takes && wqe.flags.contains(SendFlags::SOLICITED);
+        let bits = Bits { ack_req: false, solicited };
+        core.begin(tx, segment.kind, u64::from(self.next.value()), bits, &segment.ext, segment.len);
+        payload.add(wqe, tx);
+        // UC has no retransmission to replace a damaged packet.
+        tx.copy_before_send();
+        self.pace.spend(core.now, segment.len);
+        self.next = self.next.next();
+        self.sent += 1;
+        Ok(segment.last)
+    }
+
     pub fn handle_packet<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, rx: &RxPacket<'_>, env: &mut E) {
         let packet = &rx.packet;
-        let starts = matches!(packet.info.place, Place::First | Place::Only);
         match packet.bth.psn().distance(self.expected) {
             0 => {}
             // The network duplicated the packet, or it is so late that its message is lost already.
@@ -143,158 +114,23 @@ impl Uc {
             }
             _ => {
                 core.stats.out_of_order += 1;
-                self.message = Message::Idle;
+                self.executor.drop_message();
             }
         }
         self.expected = packet.bth.psn().next();
-        if starts {
-            self.message = Message::Idle;
+        if matches!(packet.info.place, Place::First | Place::Only) {
+            self.executor.drop_message();
         }
-        let outcome = if packet.info.kind.is_write() {
-            self.write(core, rq, packet, env)
-        } else if packet.info.kind.is_send() {
-            self.send(core, rq, packet, env)
-        } else {
-            Err(Dropped)
-        };
-        if outcome.is_err() {
-            core.stats.dropped += 1;
-            self.message = Message::Idle;
+        // There are no answers that a peer could wait for.
+        if let Err(refusal) = self.executor.execute(core, rq, packet, || 0, env) {
+            self.executor.drop_refused(core, refusal, env);
         }
     }
-
-    fn take_recv<E: Env>(&mut self, core: &Core, rq: &mut RecvQueue, env: &mut E) -> Result<(), Dropped> {
-        if self.holds_recv {
-            return Ok(());
-        }
-        self.holds_recv = match core.init.srq {
-            Some(srq) => env.srq_take(srq).map(|recv| self.recv = recv).is_some(),
-            None => rq.pop_into(&mut self.recv),
-        };
-        if self.holds_recv { Ok(()) } else { Err(Dropped) }
-    }
-
-    fn complete<E: Env>(
-        &mut self,
-        core: &Core,
-        packet: &Packet<'_>,
-        status: WcStatus,
-        opcode: WcOpcode,
-        bytes: u64,
-        env: &mut E,
-    ) {
-        let mut wc = core.wc(self.recv.wr_id, status, opcode);
-        wc.byte_len = bytes as u32;
-        wc.solicited |= packet.bth.solicited();
-        wc.src_qp = core.attr.dest_qpn;
-        if let Some(imm) = packet.ext.imm {
-            wc.imm_data = imm.value().to_be();
-            wc.flags |= WcFlags::WITH_IMM;
-        }
-        self.holds_recv = false;
-        core.complete_recv(env, None, wc);
-    }
-
-    fn send<E: Env>(
-        &mut self,
-        core: &mut Core,
-        rq: &mut RecvQueue,
-        packet: &Packet<'_>,
-        env: &mut E,
-    ) -> Result<(), Dropped> {
-        let place = packet.info.place;
-        let offset = match (place, self.message) {
-            (Place::First | Place::Only, _) => {
-                self.take_recv(core, rq, env)?;
-                0
-            }
-            (_, Message::Send { offset }) => offset,
-            _ => return Err(Dropped),
-        };
-        check_len(core, place, packet.payload.len())?;
-        let end = offset + packet.payload.len() as u64;
-        let stored = if end > segment::total(&self.recv.sges) {
-            Err(WcStatus::LocLenErr)
-        } else {
-            segment::scatter(env, core.pd(), &self.recv.sges, offset, packet.payload)
-        };
-        if let Err(status) = stored {
-            // The local receive is at fault: it completes in error, the queue pair lives on.
-            self.complete(core, packet, status, WcOpcode::Recv, 0, env);
-            return Err(Dropped);
-        }
-        if matches!(place, Place::First | Place::Middle) {
-            self.message = Message::Send { offset: end };
-            return Ok(());
-        }
-        self.message = Message::Idle;
-        self.complete(core, packet, WcStatus::Success, WcOpcode::Recv, end, env);
-        Ok(())
-    }
-
-    fn write<E: Env>(
-        &mut self,
-        core: &mut Core,
-        rq: &mut RecvQueue,
-        packet: &Packet<'_>,
-        env: &mut E,
-    ) -> Result<(), Dropped> {
-        let place = packet.info.place;
-        let ends = matches!(place, Place::Last | Place::Only);
-        let (rkey, va, left, total) = match (place, self.message) {
-            (Place::First | Place::Only, _) => {
-                let reth = packet.ext.reth.ok_or(Dropped)?;
-                let allowed = core.attr.qp_access.contains(Access::REMOTE_WRITE);
-                if !allowed || reth.dma_len() > MSG_SIZE_MAX {
-                    return Err(Dropped);
-                }
-                let len = u64::from(reth.dma_len());
-                if len != 0 {
-                    env.remote(core.pd(), core.qpn, reth.rkey(), reth.va(), len, Access::REMOTE_WRITE)
-                        .map_err(|_| Dropped)?;
-                }
-                (reth.rkey(), reth.va(), len, len)
-            }
-            (_, Message::Write { rkey, va, left, total }) => (rkey, va, left, total),
-            _ => return Err(Dropped),
-        };
-        let len = packet.payload.len() as u64;
-        check_len(core, place, packet.payload.len())?;
-        if if ends { len != left } else { len >= left } {
-            return Err(Dropped);
-        }
-        if packet.ext.imm.is_some() {
-            self.take_recv(core, rq, env)?;
-        }
-        if len != 0 {
-            let addr = env.remote(core.pd(), core.qpn, rkey, va, len, Access::REMOTE_WRITE).map_err(|_| Dropped)?;
-            env.memory().write(addr, packet.payload);
-        }
-        if !ends {
-            self.message = Message::Write { rkey, va: va.wrapping_add(len), left: left - len, total };
-            return Ok(());
-        }
-        self.message = Message::Idle;
-        if packet.ext.imm.is_some() {
-            self.complete(core, packet, WcStatus::Success, WcOpcode::RecvRdmaWithImm, total, env);
-        }
-        Ok(())
-    }
-}
-
-fn check_len(core: &Core, place: Place, len: usize) -> Result<(), Dropped> {
-    let mtu = core.mtu() as usize;
-    let ok = match place {
-        Place::First | Place::Middle => len == mtu,
-        Place::Last => len != 0 && len <= mtu,
-        Place::Only => len <= mtu,
-    };
-    if ok { Ok(()) } else { Err(Dropped) }
 }
 
 #[cfg(test)]
 mod tests {
-    use weft_verbs::{QpType, Sge};
+    use weft_verbs::{QpType, SendOp, Sge, WcOpcode};
 
     use super::*;
     use crate::testing::{BASE, Fate, Pair, RECV_CQ, SEND_CQ, remote, sge};

@@ -12,6 +12,7 @@ use zerocopy::IntoBytes;
 
 use crate::core::{Core, Fault};
 use crate::pace::Pace;
+use crate::progress;
 use crate::qp::TX_BURST_PACKETS;
 use crate::rq::RecvQueue;
 use crate::segment::{self, Payload};
@@ -62,13 +63,7 @@ impl Ud {
                     status
                 }
             };
-            let wqe = sq.get(at);
-            if wqe.signaled || status != WcStatus::Success {
-                let mut wc = core.wc(wqe.wr_id, status, WcOpcode::Send);
-                wc.byte_len = wqe.length as u32;
-                core.complete_send(env, wc);
-            }
-            sq.pop();
+            progress::complete_oldest(core, sq, status, env);
         }
     }
 

@@ -30,13 +30,13 @@ impl QpType {
     }
 
     /// Whether the service acknowledges (RC and both halves of XRC).
-    pub fn is_reliable(self) -> bool {
+    pub const fn is_reliable(self) -> bool {
         matches!(self, QpType::Rc | QpType::XrcSend | QpType::XrcRecv)
     }
 
     /// Whether the queue pair has a peer (everything but UD).
-    pub fn is_connected(self) -> bool {
-        self != QpType::Ud
+    pub const fn is_connected(self) -> bool {
+        !matches!(self, QpType::Ud)
     }
 
     /// Whether work can be posted to a send queue.

@@ -1,5 +1,7 @@
 //! Work completions.
 
+use crate::WcOpcode;
+
 /// `enum ibv_wc_status`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u32)]
@@ -28,26 +30,6 @@ pub enum WcStatus {
     FatalErr = 19,
     RespTimeoutErr = 20,
     GeneralErr = 21,
-}
-
-/// `enum ibv_wc_opcode`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(u32)]
-#[allow(missing_docs)] // The names are verbs.h's.
-pub enum WcOpcode {
-    #[default]
-    Send = 0,
-    RdmaWrite = 1,
-    RdmaRead = 2,
-    CompSwap = 3,
-    FetchAdd = 4,
-    BindMw = 5,
-    LocalInv = 6,
-    Tso = 7,
-    Flush = 8,
-    AtomicWrite = 9,
-    Recv = 1 << 7,
-    RecvRdmaWithImm = (1 << 7) + 1,
 }
 
 bitflags::bitflags! {

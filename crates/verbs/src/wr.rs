@@ -1,6 +1,6 @@
 //! Work requests as a program posts them.
 
-use crate::AddressVector;
+use crate::{AddressVector, SendOp};
 
 /// A scatter/gather element; the layout is that of `struct ibv_sge`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,56 +55,6 @@ pub struct MwBind {
     pub length: u64,
     /// Rights granted, an [`crate::Access`].
     pub access: crate::Access,
-}
-
-/// The operation of a send work request.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum SendOp {
-    /// SEND.
-    Send,
-    /// SEND with 32 bits of immediate data (network order as given).
-    SendImm(u32),
-    /// SEND that invalidates an R_Key at the peer.
-    SendInv(u32),
-    /// RDMA WRITE.
-    Write(RemoteTarget),
-    /// RDMA WRITE that consumes a receive at the peer.
-    WriteImm(RemoteTarget, u32),
-    /// RDMA READ.
-    Read(RemoteTarget),
-    /// Compare and swap of 8 bytes.
-    CompareSwap {
-        /// Where.
-        target: RemoteTarget,
-        /// Expected value.
-        compare: u64,
-        /// New value.
-        swap: u64,
-    },
-    /// Fetch and add on 8 bytes.
-    FetchAdd {
-        /// Where.
-        target: RemoteTarget,
-        /// Addend.
-        add: u64,
-    },
-    /// ATOMIC WRITE of 8 bytes (taken from the first SGE or given inline).
-    AtomicWrite(RemoteTarget),
-    /// FLUSH earlier writes.
-    Flush {
-        /// First byte of the range.
-        target: RemoteTarget,
-        /// Bytes of the range.
-        length: u32,
-        /// Placement type bits: 1 = global visibility, 2 = persistence.
-        placement: u8,
-        /// Selectivity level: 0 = range, 1 = whole region.
-        level: u8,
-    },
-    /// Bind a memory window.
-    BindMw(MwBind),
-    /// Invalidate a local key.
-    LocalInv(u32),
 }
 
 /// Destination of a datagram.

@@ -178,6 +178,9 @@ const CONNECTED: &[Row] = &[
 ];
 
 impl Kind {
+    /// Number of kinds.
+    pub const COUNT: usize = Kind::CongestionNotification as usize + 1;
+
     /// Whether a responder sends it.
     pub const fn is_response(self) -> bool {
         matches!(
@@ -262,6 +265,17 @@ const fn build() -> [Option<OpcodeInfo>; 256] {
 
 static TABLE: [Option<OpcodeInfo>; 256] = build();
 
+/// Low five bits of the opcode of each kind of packet, in the order of the kinds.
+const LOW_BITS: [Option<u8>; Kind::COUNT] = {
+    let mut bits = [None; Kind::COUNT];
+    let mut i = 0;
+    while i < CONNECTED.len() {
+        bits[CONNECTED[i].2 as usize] = Some(CONNECTED[i].0);
+        i += 1;
+    }
+    bits
+};
+
 impl Opcode {
     /// RoCE v2's congestion notification packet.
     pub const CNP: Opcode = Opcode(0x81);
@@ -273,8 +287,9 @@ impl Opcode {
     }
 
     /// Composes an opcode; `None` if the service has no such packet.
+    #[inline]
     pub fn of(service: Service, kind: Kind) -> Option<Opcode> {
-        let low = CONNECTED.iter().find(|r| r.2 == kind)?.0;
+        let low = LOW_BITS[kind as usize]?;
         let code = Opcode((service as u8) << 5 | low);
         code.info().map(|i| i.opcode)
     }

@@ -1,18 +1,19 @@
 //! The requester's handling of answers, and of their absence.
 
-use weft_verbs::{Instant, SendOp, WcStatus};
+use weft_verbs::op::ResponseKind;
+use weft_verbs::{Instant, WcStatus};
 use weft_wire::NakCode;
 use weft_wire::aeth::rnr_delay_us;
 
-use crate::core::{Core, Fault};
+use crate::core::Core;
 use crate::same_host::{Frame, FrameFlags, FrameKind, HostRange};
 use crate::segment;
 use crate::sq::SendQueue;
 use crate::{Env, SameHost};
 
 use super::Way;
-use super::execute::CANNOT_FETCH;
 use super::requester::{Requester, frames};
+use super::responder::CANNOT_FETCH;
 use super::watch::Look;
 
 /// Retry count that means "for ever".
@@ -22,13 +23,13 @@ impl Requester {
     /// Handles an acknowledgement: the peer executed everything before `ack`.
     #[inline]
     pub fn on_ack<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, ack: u32, env: &mut E) {
-        let ahead = u64::from(ack.wrapping_sub(self.una as u32));
-        if ahead == 0 || ahead > self.max - self.una {
+        let ahead = u64::from(ack.wrapping_sub(self.progress.una as u32));
+        if ahead == 0 || ahead > self.progress.max - self.progress.una {
             return;
         }
-        self.una += ahead;
-        if self.nxt < self.una {
-            self.rewind(sq, self.una);
+        self.progress.una += ahead;
+        if self.progress.nxt < self.progress.una {
+            self.progress.rewind(sq, self.progress.una);
         }
         self.on_progress(core);
         self.retire(core, sq, env);
@@ -43,18 +44,22 @@ impl Requester {
 
     /// Handles an answer.
     pub fn on_answer<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, frame: &Frame, env: &mut E) {
-        let past = u64::from((self.max as u32).wrapping_sub(frame.seq));
-        if past == 0 || past > self.max {
+        let past = u64::from((self.progress.max as u32).wrapping_sub(frame.seq));
+        if past == 0 || past > self.progress.max {
             // It answers no sent frame, or is only an acknowledgement.
             return;
         }
-        let seq = self.max - past;
+        let seq = self.progress.max - past;
         match frame.kind {
             FrameKind::ReadData => self.on_read_data(core, sq, seq, frame, env),
             FrameKind::AtomicResult => self.on_result(core, sq, seq, frame, env),
-            FrameKind::Rnr if frame.epoch == self.epoch && seq == self.una => self.on_rnr(core, sq, frame.code, env),
+            FrameKind::Rnr if frame.epoch == self.epoch && seq == self.progress.una => {
+                self.on_rnr(core, sq, frame.code, env)
+            }
             FrameKind::Nak => self.on_nak(core, sq, seq, frame.code, env),
-            FrameKind::Dropped if frame.epoch == self.epoch && seq == self.una && frame.code == CANNOT_FETCH => {
+            FrameKind::Dropped
+                if frame.epoch == self.epoch && seq == self.progress.una && frame.code == CANNOT_FETCH =>
+            {
                 self.send_bytes(sq);
             }
             _ => {}
@@ -66,8 +71,8 @@ impl Requester {
         self.watch.disarm();
         if core.attr.rnr_retry != RNR_FOREVER {
             if self.rnr_left == 0 {
-                let at = self.find(sq, self.una);
-                return self.fail_now(core, sq, at, WcStatus::RnrRetryExcErr, env);
+                let at = self.progress.find(sq, self.progress.una);
+                return self.progress.fail_now(core, sq, at, WcStatus::RnrRetryExcErr, env);
             }
             self.rnr_left -= 1;
         }
@@ -76,9 +81,9 @@ impl Requester {
     }
 
     fn on_nak<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, seq: u64, code: u8, env: &mut E) {
-        let at = self.find(sq, seq);
+        let at = self.progress.find(sq, seq);
         // The next request, or a READ that was accepted but lost its region while the peer answered it.
-        if seq != self.una && self.awaits(sq, at, seq).is_none() {
+        if seq != self.progress.una && self.awaits(sq, at, seq).is_none() {
             return;
         }
         let status = match NakCode(code) {
@@ -87,15 +92,15 @@ impl Requester {
             NakCode::REMOTE_OPERATIONAL => WcStatus::RemOpErr,
             _ => return,
         };
-        self.fail_now(core, sq, at, status, env);
+        self.progress.fail_now(core, sq, at, status, env);
     }
 
     /// Switches to sending bytes in frames, because the peer cannot fetch the memory that a frame named.
     fn send_bytes(&mut self, sq: &mut SendQueue) {
         self.bytes_only = true;
-        let from = self.find(sq, self.una);
-        let mut next = self.una;
-        for at in from..self.started {
+        let from = self.progress.find(sq, self.progress.una);
+        let mut next = self.progress.una;
+        for at in from..self.progress.started {
             let wqe = sq.get_mut(at);
             wqe.first = next;
             wqe.named = false;
@@ -104,17 +109,17 @@ impl Requester {
             }
             next = wqe.end();
         }
-        self.max = next;
+        self.progress.max = next;
         self.go_back(sq);
     }
 
     /// Handles bytes of a READ.
     fn on_read_data<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, seq: u64, frame: &Frame, env: &mut E) {
-        let at = self.find(sq, seq);
+        let at = self.progress.find(sq, seq);
         let Some((offset, length)) = self.awaits(sq, at, seq) else { return };
         let wqe = sq.get(at);
-        if !matches!(wqe.op, SendOp::Read(_)) {
-            return self.fail_now(core, sq, at, WcStatus::BadRespErr, env);
+        if wqe.op.info().response != ResponseKind::Data {
+            return self.progress.fail_now(core, sq, at, WcStatus::BadRespErr, env);
         }
         if frame.addr < offset {
             // A duplicate request caused it.
@@ -123,30 +128,28 @@ impl Requester {
         let end = offset + u64::from(frame.bytes);
         let last = frame.flags.contains(FrameFlags::LAST);
         if frame.addr > offset || end > length || last != (end == length) {
-            return self.fail_now(core, sq, at, WcStatus::BadRespErr, env);
+            return self.progress.fail_now(core, sq, at, WcStatus::BadRespErr, env);
         }
         let stored = place(env, core, &wqe.sges, offset, frame.bytes);
         if let Err(status) = stored {
-            return self.fail_now(core, sq, at, status, env);
+            return self.progress.fail_now(core, sq, at, status, env);
         }
         sq.get_mut(at).answered = if last { length.max(1) } else { end };
         self.on_part(core, sq, last, env);
     }
 
-    /// Handles the result of an atomic operation, or the completion of a FLUSH or ATOMIC WRITE.
+    /// Handles the result of an atomic operation, or a response without data.
     fn on_result<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, seq: u64, frame: &Frame, env: &mut E) {
-        let at = self.find(sq, seq);
+        let at = self.progress.find(sq, seq);
         let Some((_, length)) = self.awaits(sq, at, seq) else { return };
         let wqe = sq.get(at);
-        let stored = match wqe.op {
-            SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } if frame.bytes == 8 => {
-                place(env, core, &wqe.sges, 0, 8)
-            }
-            SendOp::AtomicWrite(_) | SendOp::Flush { .. } if frame.bytes == 0 => Ok(()),
+        let stored = match (wqe.op.info().response, frame.bytes) {
+            (ResponseKind::Value, 8) => place(env, core, &wqe.sges, 0, 8),
+            (ResponseKind::Done, 0) => Ok(()),
             _ => Err(WcStatus::BadRespErr),
         };
         if let Err(status) = stored {
-            return self.fail_now(core, sq, at, status, env);
+            return self.progress.fail_now(core, sq, at, status, env);
         }
         sq.get_mut(at).answered = length.max(1);
         self.on_part(core, sq, true, env);
@@ -155,7 +158,7 @@ impl Requester {
     /// Returns the received and the total length of the answer to the request at `at`; `None` if frame `seq` does not
     /// belong to that request, or its answer is complete.
     fn awaits(&self, sq: &SendQueue, at: u64, seq: u64) -> Option<(u64, u64)> {
-        if at >= self.started {
+        if at >= self.progress.started {
             return None;
         }
         let wqe = sq.get(at);
@@ -172,33 +175,15 @@ impl Requester {
         }
     }
 
-    /// Returns the position of the started request that holds frame `seq`, or of the next one to start.
-    pub(super) fn find(&self, sq: &SendQueue, seq: u64) -> u64 {
-        let (mut low, mut high) = (sq.head(), self.started);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if sq.get(middle).end() <= seq {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
-    }
-
-    fn rewind(&mut self, sq: &SendQueue, seq: u64) {
-        self.nxt = seq;
-        self.cur = self.find(sq, seq);
-    }
-
     /// Goes back to the first unanswered frame.
     fn go_back(&mut self, sq: &SendQueue) {
         let head = sq.head();
-        let oldest = (head < self.started).then(|| sq.get(head)).filter(|wqe| wqe.has_response() && wqe.psns == 1);
-        let from = oldest.map_or(self.una, |wqe| wqe.first.min(self.una));
+        let oldest =
+            (head < self.progress.started).then(|| sq.get(head)).filter(|wqe| wqe.has_response() && wqe.psns == 1);
+        let from = oldest.map_or(self.progress.una, |wqe| wqe.first.min(self.progress.una));
         self.epoch = self.epoch.wrapping_add(1);
         self.copied = 0;
-        self.rewind(sq, from);
+        self.progress.rewind(sq, from);
     }
 
     /// Handles a deadline.
@@ -216,7 +201,7 @@ impl Requester {
         if self.rnr_until.is_some_and(|until| until <= now) {
             self.rnr_until = None;
         }
-        let outstanding = self.una < self.max || self.awaited > 0;
+        let outstanding = self.progress.una < self.progress.max || self.awaited > 0;
         if !outstanding {
             return self.watch.disarm();
         }
@@ -232,24 +217,11 @@ impl Requester {
         if look == Look::TimedOut {
             core.stats.timeouts += 1;
             if self.retry_left == 0 {
-                return self.fail_now(core, sq, sq.head(), WcStatus::RetryExcErr, env);
+                return self.progress.fail_now(core, sq, sq.head(), WcStatus::RetryExcErr, env);
             }
             self.retry_left -= 1;
         }
         self.go_back(sq);
-    }
-
-    /// Fails the request at `at` for good: flushes earlier unfinished ones, and puts the queue pair into ERR.
-    fn fail_now<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, at: u64, status: WcStatus, env: &mut E) {
-        while sq.head() <= at && sq.head() < sq.tail() {
-            let wqe = sq.get(sq.head());
-            let status = if sq.head() == at { status } else { WcStatus::WrFlushErr };
-            let wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
-            sq.pop();
-            core.complete_send(env, wc);
-        }
-        self.stopped = true;
-        core.fault = Some(Fault::Error);
     }
 }
 

@@ -2,7 +2,8 @@
 //! before it is done, so requests stay in order. A refused request goes through the lane, where the peer reports the
 //! reason.
 
-use weft_verbs::{Access, RemoteTarget, SendOp, WcStatus};
+use weft_verbs::op::{ListUse, TargetAction};
+use weft_verbs::{RemoteTarget, WcStatus};
 
 use crate::core::Core;
 use crate::same_host::{AtomicOp, Direct, HostRange, Outgoing, Reach};
@@ -30,11 +31,11 @@ impl Requester {
     /// Executes, or continues, the request at `cur`. Returns whether it must send frames.
     #[inline]
     pub(super) fn copy_direct<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &Way, env: &mut E) -> bool {
-        let wqe = sq.get(self.cur);
+        let wqe = sq.get(self.progress.cur);
         match self.attempt(core, wqe, way, env) {
             Ok(Tried::Done) => {
                 count(core, wqe.length, env.memory().reach(way.peer));
-                let tells = u64::from(matches!(wqe.op, SendOp::WriteImm(..)));
+                let tells = u64::from(wqe.op.info().action == TargetAction::Write && wqe.op.imm().is_some());
                 self.finish_here(core, sq, tells, env);
                 tells > 0
             }
@@ -43,7 +44,7 @@ impl Requester {
                 false
             }
             Ok(Tried::Refused) => {
-                self.by_lane = Some(self.cur);
+                self.by_lane = Some(self.progress.cur);
                 self.copied = 0;
                 self.open(sq);
                 true
@@ -57,34 +58,14 @@ impl Requester {
 
     #[inline]
     fn attempt<E: Env>(&self, core: &Core, wqe: &Wqe, way: &Way, env: &mut E) -> Result<Tried, WcStatus> {
-        let at = |target: RemoteTarget, need: Access| Direct {
-            peer: way.peer,
-            qpn: core.qpn,
-            dest_qpn: core.attr.dest_qpn,
-            key: target.rkey,
-            addr: target.addr,
-            whole: wqe.length,
-            need,
-        };
-        match wqe.op {
-            SendOp::Write(target) | SendOp::WriteImm(target, _) => {
-                self.write(core, wqe, at(target, Access::REMOTE_WRITE), env)
-            }
-            SendOp::Read(target) => self.read(core, wqe, at(target, Access::REMOTE_READ), env),
-            SendOp::CompareSwap { target, compare, swap } => {
-                let op = AtomicOp::CompareSwap { compare, swap };
-                fetch_and_op(core, wqe, at(target, Access::REMOTE_ATOMIC), op, env)
-            }
-            SendOp::FetchAdd { target, add } => {
-                fetch_and_op(core, wqe, at(target, Access::REMOTE_ATOMIC), AtomicOp::FetchAdd(add), env)
-            }
-            SendOp::AtomicWrite(target) => {
-                let op = AtomicOp::Store(eight_bytes(core, wqe, env)?);
-                Ok(env
-                    .memory()
-                    .atomic_direct(&at(target, Access::REMOTE_WRITE), op)
-                    .map_or(Tried::Refused, |_| Tried::Done))
-            }
+        let row = wqe.op.info();
+        let Some(RemoteTarget { addr, rkey: key }) = wqe.op.target() else { return Ok(Tried::Refused) };
+        let (peer, qpn, dest_qpn) = (way.peer, core.qpn, core.attr.dest_qpn);
+        let at = Direct { peer, qpn, dest_qpn, key, addr, whole: wqe.length, need: row.need };
+        match row.action {
+            TargetAction::Write => self.write(core, wqe, at, env),
+            TargetAction::Read => self.read(core, wqe, at, env),
+            TargetAction::Word => access_word(core, wqe, at, env),
             _ => Ok(Tried::Refused),
         }
     }
@@ -138,13 +119,21 @@ fn verdict(done: bool, end: u64, wqe: &Wqe) -> Tried {
     }
 }
 
-fn fetch_and_op<E: Env>(core: &Core, wqe: &Wqe, at: Direct, op: AtomicOp, env: &mut E) -> Result<Tried, WcStatus> {
+/// Executes an operation on eight bytes.
+fn access_word<E: Env>(core: &Core, wqe: &Wqe, at: Direct, env: &mut E) -> Result<Tried, WcStatus> {
+    let mut operands = wqe.op.operands();
+    if wqe.op.info().list == ListUse::Sent {
+        operands.value = u64::from_ne_bytes(eight_bytes(core, wqe, env)?);
+    }
+    let Some(op) = AtomicOp::of(wqe.op.op(), operands) else { return Ok(Tried::Refused) };
     let Some(before) = env.memory().atomic_direct(&at, op) else { return Ok(Tried::Refused) };
-    segment::scatter(env, core.pd(), &wqe.sges, 0, &before.to_ne_bytes())?;
+    if wqe.op.op().fills_list() {
+        segment::scatter(env, core.pd(), &wqe.sges, 0, &before.to_ne_bytes())?;
+    }
     Ok(Tried::Done)
 }
 
-/// Returns the value of an ATOMIC WRITE.
+/// Returns the value that a request sends.
 fn eight_bytes<E: Env>(core: &Core, wqe: &Wqe, env: &mut E) -> Result<[u8; 8], WcStatus> {
     let mut value = [0; 8];
     if wqe.is_inline() {

@@ -16,8 +16,11 @@ impl Requester {
     /// changed, except that the lane may be marked full.
     #[inline]
     pub fn send_fast<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, env: &mut E) -> bool {
-        let at = self.cur;
-        let first_in_line = at + 1 == sq.tail() && at == self.started && self.nxt == self.max && !self.stopped;
+        let at = self.progress.cur;
+        let first_in_line = at + 1 == sq.tail()
+            && at == self.progress.started
+            && self.progress.nxt == self.progress.max
+            && !self.progress.stopped;
         let held_back = self.rnr_until.is_some() || way.full_until.is_some();
         if !first_in_line || held_back || core.state() != QpState::Rts || core.qp_type() != QpType::Rc {
             return false;
@@ -27,7 +30,7 @@ impl Requester {
             return false;
         }
         let mut frame = Frame::new(FrameKind::Send, core.qpn, core.attr.dest_qpn);
-        frame.seq = self.nxt as u32;
+        frame.seq = self.progress.nxt as u32;
         frame.epoch = self.epoch;
         frame.total = wqe.length as u32;
         frame.flags = FrameFlags::FIRST | FrameFlags::LAST;
@@ -44,11 +47,11 @@ impl Requester {
             return false;
         }
         let wqe = sq.get_mut(at);
-        (wqe.first, wqe.psns, wqe.answered, wqe.named) = (self.nxt, 1, 0, false);
-        self.nxt += 1;
-        self.max = self.nxt;
-        self.cur = at + 1;
-        self.started = self.cur;
+        (wqe.first, wqe.psns, wqe.answered, wqe.named) = (self.progress.nxt, 1, 0, false);
+        self.progress.nxt += 1;
+        self.progress.max = self.progress.nxt;
+        self.progress.cur = at + 1;
+        self.progress.started = self.progress.cur;
         self.watch.arm(core.now);
         true
     }

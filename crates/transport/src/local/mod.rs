@@ -10,7 +10,6 @@
 
 mod answers;
 mod direct;
-mod execute;
 mod fast_path;
 mod replies;
 mod requester;

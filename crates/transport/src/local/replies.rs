@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 
-use weft_verbs::{Access, PdId};
+use weft_verbs::Access;
 
 use crate::Env;
 use crate::core::Core;
+use crate::execute::Answered;
 use crate::same_host::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, Outgoing};
 
 use super::Way;
@@ -14,32 +15,12 @@ use super::Way;
 /// Most queued replies beyond the depth granted to the peer, which may have repeated each request.
 const REPEATED_MAX: usize = 64;
 
-/// Parameters of a READ, or the result of another request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Found {
-    /// READ of a range.
-    Read {
-        /// Domain that the key is checked against.
-        pd: PdId,
-        /// R_Key.
-        key: u32,
-        /// First byte.
-        addr: u64,
-        /// Bytes.
-        len: u64,
-    },
-    /// The value before an atomic operation.
-    Value(u64),
-    /// FLUSH or ATOMIC WRITE: done, without a value.
-    Done,
-}
-
 /// A queued reply.
 #[derive(Clone, Copy, Debug)]
 struct Reply {
     seq: u32,
     epoch: u8,
-    found: Found,
+    found: Answered,
     /// Bytes of a READ sent so far.
     sent: u64,
     /// First answer to the request, not a repetition.
@@ -61,7 +42,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Replies {
     queue: VecDeque<Reply>,
     /// The last requests of this kind, so that a repeated one gets the same answer.
-    past: VecDeque<(u32, Found)>,
+    past: VecDeque<(u32, Answered)>,
     pub verdict: Outcome,
 }
 
@@ -86,7 +67,7 @@ impl Replies {
     }
 
     /// Answers a new request, and remembers the answer, as one of the last `depth`.
-    pub fn push(&mut self, seq: u32, epoch: u8, found: Found, depth: usize) {
+    pub fn push(&mut self, seq: u32, epoch: u8, found: Answered, depth: usize) {
         while self.past.len() >= depth.max(1) {
             self.past.pop_front();
         }
@@ -137,9 +118,9 @@ fn send<E: Env>(core: &mut Core, reply: &mut Reply, way: &mut Way, env: &mut E) 
     let mut frame = Frame::new(FrameKind::AtomicResult, core.qpn, core.attr.dest_qpn);
     (frame.seq, frame.epoch) = (reply.seq, reply.epoch);
     let (pd, key, addr, len) = match reply.found {
-        Found::Done => return Ok(way.push(core, frame, Outgoing::NONE, env)),
-        Found::Value(value) => return Ok(way.push(core, frame, Outgoing::Bytes(&value.to_ne_bytes()), env)),
-        Found::Read { pd, key, addr, len } => (pd, key, addr, len),
+        Answered::Done => return Ok(way.push(core, frame, Outgoing::NONE, env)),
+        Answered::Value(value) => return Ok(way.push(core, frame, Outgoing::Bytes(&value.to_ne_bytes()), env)),
+        Answered::Read { pd, rkey, va, len } => (pd, rkey, va, len),
     };
     frame.kind = FrameKind::ReadData;
     loop {

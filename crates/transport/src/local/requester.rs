@@ -7,10 +7,14 @@
 //! ```
 
 use smallvec::SmallVec;
-use weft_verbs::{Instant, MSG_SIZE_MAX, QpState, QpType, SendFlags, SendOp, WcStatus};
+use weft_verbs::op::{ListUse, TargetAction};
+use weft_verbs::{Instant, Op, QpState, QpType, SendFlags, SendOp, WcStatus};
 
-use crate::core::{Core, Fault};
-use crate::same_host::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, Outgoing, Reach};
+use crate::core::Core;
+use crate::progress::{self, SendProgress};
+use crate::same_host::{
+    FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, OPERANDS_MAX, Outgoing, Reach, operands,
+};
 use crate::segment;
 use crate::sq::{SendQueue, Wqe};
 use crate::{Env, SameHost};
@@ -40,13 +44,7 @@ pub(super) enum Step {
 /// State of the requester.
 #[derive(Debug, Default)]
 pub(crate) struct Requester {
-    pub(super) una: u64,
-    pub(super) nxt: u64,
-    pub(super) max: u64,
-    /// Position of the request to which `nxt` belongs.
-    pub(super) cur: u64,
-    /// Position after the last started request.
-    pub(super) started: u64,
+    pub(super) progress: SendProgress,
     /// Number of retransmissions.
     pub(super) epoch: u8,
     /// Requests in the lane that await answers; at most max_rd_atomic.
@@ -55,9 +53,7 @@ pub(crate) struct Requester {
     pub(super) rnr_until: Option<Instant>,
     pub(super) rnr_left: u8,
     pub(super) retry_left: u8,
-    /// A request has failed: it completes in its turn, and nothing new is sent.
-    pub(super) stopped: bool,
-    /// Bytes of the request at `cur` copied directly so far; the request counts as started after the last.
+    /// Bytes of the request at `progress.cur` copied directly so far; the request counts as started after the last.
     pub(super) copied: u64,
     /// Position of a request that cannot take the direct path.
     pub(super) by_lane: Option<u64>,
@@ -71,8 +67,7 @@ impl Requester {
         *self = Requester {
             // A request without an answer would end before the peer could fetch its bytes.
             bytes_only: core.qp_type() == QpType::Uc,
-            cur: sq.head(),
-            started: sq.head(),
+            progress: SendProgress::new(0, sq),
             rnr_left: core.attr.rnr_retry,
             retry_left: core.attr.retry_cnt,
             ..Requester::default()
@@ -81,7 +76,7 @@ impl Requester {
 
     /// Returns whether every started request has ended.
     pub fn is_drained(&self, sq: &SendQueue) -> bool {
-        self.started <= sq.head() && self.copied == 0
+        self.progress.is_drained(sq) && self.copied == 0
     }
 
     /// Returns the next possible action, if any.
@@ -90,26 +85,26 @@ impl Requester {
         if !way.is_open(now) || self.rnr_until.is_some_and(|until| now < until) {
             return None;
         }
-        if self.cur >= sq.tail() {
+        if self.progress.cur >= sq.tail() {
             return None;
         }
-        if self.cur < self.started {
+        if self.progress.cur < self.progress.started {
             return Some(Step::Continue);
         }
-        if self.stopped {
+        if self.progress.stopped {
             return None;
         }
         if self.copied > 0 {
             return Some(Step::Copy);
         }
-        let wqe = sq.get(self.cur);
+        let wqe = sq.get(self.progress.cur);
         if core.state() != QpState::Rts || (wqe.flags.contains(SendFlags::FENCE) && self.awaited > 0) {
             return None;
         }
         // A key must not vanish under requests that may be retransmitted, and a direct copy must not overtake requests
         // that the peer has yet to execute.
-        let waits = matches!(wqe.op, SendOp::LocalInv(_)) || self.goes_direct(core, wqe);
-        if waits && sq.head() != self.cur {
+        let waits = wqe.op.op() == Op::LocalInv || self.goes_direct(core, wqe);
+        if waits && sq.head() != self.progress.cur {
             return None;
         }
         if wqe.has_response() && self.awaited >= u32::from(core.attr.max_rd_atomic.max(1)) {
@@ -122,17 +117,9 @@ impl Requester {
     #[inline]
     fn goes_direct(&self, core: &Core, wqe: &Wqe) -> bool {
         core.direct
-            && self.by_lane != Some(self.cur)
+            && self.by_lane != Some(self.progress.cur)
             && wqe.length > 0
-            && matches!(
-                wqe.op,
-                SendOp::Write(_)
-                    | SendOp::WriteImm(..)
-                    | SendOp::Read(_)
-                    | SendOp::CompareSwap { .. }
-                    | SendOp::FetchAdd { .. }
-                    | SendOp::AtomicWrite(_)
-            )
+            && matches!(wqe.op.info().action, TargetAction::Write | TargetAction::Read | TargetAction::Word)
     }
 
     /// Does everything possible now.
@@ -159,7 +146,7 @@ impl Requester {
                 break;
             }
         }
-        if (self.una < self.max || self.awaited > 0) && self.rnr_until.is_none() {
+        if (self.progress.una < self.progress.max || self.awaited > 0) && self.rnr_until.is_none() {
             self.watch.arm(now);
         }
     }
@@ -167,20 +154,14 @@ impl Requester {
     /// Starts the request at `cur`. Returns whether it must send frames.
     #[inline]
     fn begin<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &Way, env: &mut E) -> bool {
-        let (pd, qpn, at) = (core.pd(), core.qpn, self.cur);
-        let wqe = sq.get(at);
-        let checked = match wqe.op {
-            SendOp::BindMw(ref bind) => env.bind_mw(pd, qpn, bind).map(|()| false),
-            SendOp::LocalInv(key) => env.invalidate_local(pd, qpn, key).map(|()| false),
-            _ if wqe.length > u64::from(MSG_SIZE_MAX) => Err(WcStatus::LocLenErr),
-            _ if wqe.has_response() && core.attr.max_rd_atomic == 0 => Err(WcStatus::LocQpOpErr),
-            SendOp::Read(_) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => {
-                segment::check(env, pd, &wqe.sges, true).map(|()| true)
-            }
+        let wqe = sq.get(self.progress.cur);
+        let checked = progress::begin(core, wqe, env).and_then(|sends| {
             // A request of one frame is checked when it is gathered.
-            _ if wqe.is_inline() || wqe.length <= NAMED_MIN => Ok(true),
-            _ => segment::check(env, pd, &wqe.sges, false).map(|()| true),
-        };
+            if sends && wqe.op.info().list == ListUse::Sent && !wqe.is_inline() && wqe.length > NAMED_MIN {
+                segment::check(env, core.pd(), &wqe.sges, false)?;
+            }
+            Ok(sends)
+        });
         match checked {
             Ok(true) if self.goes_direct(core, wqe) && env.memory().reach(way.peer) != Reach::Lane => {
                 self.copy_direct(core, sq, way, env)
@@ -204,64 +185,59 @@ impl Requester {
     /// Sends the request at `cur` through the lane: numbers its frames.
     #[inline]
     pub(super) fn open(&mut self, sq: &mut SendQueue) {
-        let (first, bytes_only) = (self.max, self.bytes_only);
-        let wqe = sq.get_mut(self.cur);
+        let (first, bytes_only) = (self.progress.max, self.bytes_only);
+        let wqe = sq.get_mut(self.progress.cur);
         wqe.first = first;
         wqe.answered = 0;
         wqe.named = is_named(wqe, bytes_only);
         wqe.psns = frames(wqe);
-        self.started = self.cur + 1;
+        self.progress.started = self.progress.cur + 1;
         self.awaited += u32::from(wqe.has_response());
     }
 
     /// Records that the request at `cur` is executed; `frames` more tell the peer.
     #[inline]
     pub(super) fn finish_here<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, frames: u64, env: &mut E) {
-        let first = self.max;
-        let wqe = sq.get_mut(self.cur);
+        let first = self.progress.max;
+        let wqe = sq.get_mut(self.progress.cur);
         wqe.first = first;
         wqe.psns = frames;
         wqe.named = false;
         wqe.answered = wqe.length.max(1);
         self.copied = 0;
-        self.started = self.cur + 1;
+        self.progress.started = self.progress.cur + 1;
         if frames == 0 {
-            self.cur += 1;
+            self.progress.cur += 1;
             self.retire(core, sq, env);
         }
     }
 
     /// Fails the request at `cur` for a local reason: earlier ones still end normally.
     pub(super) fn fail_here<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, status: WcStatus, env: &mut E) {
-        let nxt = self.nxt;
-        let fresh = self.cur >= self.started;
-        let max = self.max;
-        let wqe = sq.get_mut(self.cur);
-        wqe.status = status;
+        let at = self.progress.cur;
+        let fresh = at >= self.progress.started;
+        let wqe = sq.get_mut(at);
         if fresh {
-            wqe.first = max;
+            wqe.first = self.progress.max;
         }
-        wqe.psns = nxt.saturating_sub(wqe.first);
         wqe.answered = wqe.length.max(1);
         self.copied = 0;
-        self.stopped = true;
-        self.started = self.cur + 1;
-        self.max = nxt;
-        self.cur += 1;
+        self.progress.started = at + 1;
+        self.progress.fail_at(sq, at, self.progress.nxt, status);
         self.retire(core, sq, env);
     }
 
     /// Sends the frame at `nxt`. `false` if there was no room.
     #[inline]
     fn send<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, env: &mut E) -> bool {
-        let wqe = sq.get(self.cur);
+        let wqe = sq.get(self.progress.cur);
         if !wqe.awaits_answer() {
             // Repeated READs may have requests between them that the peer has already executed.
-            self.nxt = self.nxt.max(self.una.min(wqe.end()));
+            self.progress.nxt = self.progress.nxt.max(self.progress.una.min(wqe.end()));
         }
-        if self.nxt >= wqe.end() {
+        if self.progress.nxt >= wqe.end() {
             // It has no frames: it was executed when it was started, and waits for those before it.
-            self.cur += 1;
+            self.progress.cur += 1;
             return true;
         }
         let pushed = match self.push(core, wqe, way, env) {
@@ -273,59 +249,49 @@ impl Requester {
         };
         if pushed && core.qp_type() == QpType::Uc {
             // There are no answers: a frame in the lane is done.
-            self.nxt += 1;
-            (self.max, self.una) = (self.nxt, self.nxt);
-            if self.nxt >= wqe.end() {
-                self.cur += 1;
+            self.progress.nxt += 1;
+            (self.progress.max, self.progress.una) = (self.progress.nxt, self.progress.nxt);
+            if self.progress.nxt >= wqe.end() {
+                self.progress.cur += 1;
                 self.retire(core, sq, env);
             }
         } else if pushed {
-            core.stats.lane_frames_resent += u64::from(self.nxt < self.max);
-            self.nxt += 1;
-            self.max = self.max.max(self.nxt);
-            if self.nxt >= wqe.end() {
-                self.cur += 1;
+            core.stats.lane_frames_resent += u64::from(self.progress.nxt < self.progress.max);
+            self.progress.nxt += 1;
+            self.progress.max = self.progress.max.max(self.progress.nxt);
+            if self.progress.nxt >= wqe.end() {
+                self.progress.cur += 1;
             }
         }
         pushed
     }
 
     fn push<E: Env>(&self, core: &mut Core, wqe: &Wqe, way: &mut Way, env: &mut E) -> Result<bool, WcStatus> {
-        let mut frame = Frame::new(FrameKind::Send, core.qpn, core.attr.dest_qpn);
-        frame.seq = self.nxt as u32;
+        let row = wqe.op.info();
+        let Some(kind) = FrameKind::of(row.op) else { return Ok(true) };
+        let mut frame = Frame::new(kind, core.qpn, core.attr.dest_qpn);
+        frame.seq = self.progress.nxt as u32;
         frame.epoch = self.epoch;
         frame.srqn = wqe.srqn;
         frame.total = wqe.length as u32;
-        let mut value = [0; 16];
+        if let Some(target) = wqe.op.target() {
+            (frame.key, frame.addr) = (target.rkey, target.addr);
+        }
+        let mut value = [0; OPERANDS_MAX];
         let mut ranges = Ranges::new();
-        let payload = match wqe.op {
-            SendOp::CompareSwap { target, compare, swap } => {
-                aim(&mut frame, FrameKind::CompareSwap, target);
-                value[..8].copy_from_slice(&compare.to_ne_bytes());
-                value[8..].copy_from_slice(&swap.to_ne_bytes());
-                Outgoing::Bytes(&value)
-            }
-            SendOp::FetchAdd { target, add } => {
-                aim(&mut frame, FrameKind::FetchAdd, target);
-                value[..8].copy_from_slice(&add.to_ne_bytes());
-                Outgoing::Bytes(&value[..8])
-            }
-            SendOp::Read(target) => {
-                aim(&mut frame, FrameKind::Read, target);
-                Outgoing::NONE
-            }
-            SendOp::Flush { target, length, placement, level } => {
-                aim(&mut frame, FrameKind::Flush, target);
+        let payload = match (row.list, wqe.op) {
+            (ListUse::Sent, _) => self.part(core, wqe, &mut frame, &mut ranges, env)?,
+            (_, SendOp::Flush { length, placement, level, .. }) => {
                 frame.total = length;
                 frame.code = placement | level << 4;
                 Outgoing::NONE
             }
-            _ => self.part(core, wqe, &mut frame, &mut ranges, env)?,
+            (_, op) => Outgoing::Bytes(operands(row.op, op.operands(), &mut value)),
         };
         Ok(way.push(core, frame, payload, env))
     }
 
-    /// Builds a frame of a SEND, WRITE or ATOMIC WRITE.
+    /// Builds a frame of a request that carries its bytes.
     fn part<'a, E: Env>(
         &self,
         core: &Core,
@@ -334,23 +300,16 @@ impl Requester {
         ranges: &'a mut Ranges,
         env: &E,
     ) -> Result<Outgoing<'a>, WcStatus> {
-        let n = self.nxt - wqe.first;
-        let (first, last) = (n == 0, self.nxt + 1 == wqe.end());
+        let n = self.progress.nxt - wqe.first;
+        let (first, last) = (n == 0, self.progress.nxt + 1 == wqe.end());
         frame.flags.set(FrameFlags::FIRST, first);
         frame.flags.set(FrameFlags::LAST, last);
         frame.flags.set(FrameFlags::SOLICITED, last && wqe.flags.contains(SendFlags::SOLICITED));
-        match wqe.op {
-            SendOp::SendImm(imm) if last => (frame.flags, frame.imm) = (frame.flags | FrameFlags::IMM, imm),
-            SendOp::SendInv(key) if last => (frame.flags, frame.imm) = (frame.flags | FrameFlags::INV, key),
-            SendOp::Write(target) => aim(frame, FrameKind::Write, target),
-            SendOp::AtomicWrite(target) => aim(frame, FrameKind::AtomicWrite, target),
-            SendOp::WriteImm(target, imm) => {
-                aim(frame, FrameKind::Write, target);
-                if last {
-                    (frame.flags, frame.imm) = (frame.flags | FrameFlags::IMM, imm);
-                }
-            }
-            _ => {}
+        if last {
+            let (imm, key) = (wqe.op.imm(), wqe.op.invalidates());
+            frame.flags.set(FrameFlags::IMM, imm.is_some());
+            frame.flags.set(FrameFlags::INV, key.is_some());
+            frame.imm = imm.or(key).unwrap_or_default();
         }
         if wqe.answered > 0 {
             frame.flags |= FrameFlags::DATA_IN_PLACE;
@@ -372,32 +331,20 @@ impl Requester {
     /// Completes requests in their turn, oldest first.
     #[inline]
     pub(super) fn retire<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
-        while sq.head() < self.started {
-            let wqe = sq.get(sq.head());
-            if self.una < wqe.end() || wqe.awaits_answer() {
-                break;
-            }
-            let status = wqe.status;
+        let count = |core: &mut Core, wqe: &Wqe| {
             if let Some(passed) = &mut core.passed {
-                passed.count(wqe.length, core.attr.path_mtu, reads_into(wqe));
+                passed.count(wqe.length, core.attr.path_mtu, wqe.op.op().fills_list());
             }
-            if status != WcStatus::Success || wqe.signaled {
-                let mut wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
-                if status == WcStatus::Success {
-                    wc.byte_len = wqe.length as u32;
-                }
-                core.complete_send(env, wc);
-            }
-            sq.pop();
-            if status != WcStatus::Success {
-                core.fault = Some(if core.qp_type() == QpType::Uc { Fault::SendError } else { Fault::Error });
-                break;
-            }
-        }
-        if self.cur < sq.head() {
+        };
+        self.progress.retire(core, sq, Wqe::awaits_answer, count, env);
+        if self.progress.cur < sq.head() {
             // The request to repeat has been answered meanwhile.
-            self.cur = sq.head();
-            self.nxt = if self.cur < self.started { self.nxt.max(sq.get(self.cur).first) } else { self.max };
+            self.progress.cur = sq.head();
+            self.progress.nxt = if self.progress.cur < self.progress.started {
+                self.progress.nxt.max(sq.get(self.progress.cur).first)
+            } else {
+                self.progress.max
+            };
         }
     }
 
@@ -411,17 +358,9 @@ impl Requester {
     }
 }
 
-/// Sets a frame's remote address and key.
-fn aim(frame: &mut Frame, kind: FrameKind, target: weft_verbs::RemoteTarget) {
-    frame.kind = kind;
-    frame.key = target.rkey;
-    frame.addr = target.addr;
-}
-
 /// Returns whether the peer fetches a request's payload.
 fn is_named(wqe: &Wqe, bytes_only: bool) -> bool {
-    let send = matches!(wqe.op, SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_));
-    send && !bytes_only && !wqe.is_inline() && wqe.length > NAMED_MIN
+    wqe.op.op() == Op::Send && !bytes_only && !wqe.is_inline() && wqe.length > NAMED_MIN
 }
 
 /// Returns the number of frames of a request.
@@ -442,15 +381,10 @@ pub(super) fn gather<E: Env>(
     len: u64,
     ranges: &mut Ranges,
 ) -> Result<(), WcStatus> {
-    let write = !matches!(core.qp_type(), QpType::XrcRecv) && reads_into(wqe);
+    let write = !matches!(core.qp_type(), QpType::XrcRecv) && wqe.op.op().fills_list();
     ranges.clear();
     for part in segment::parts(&wqe.sges, offset, len) {
         ranges.push(HostRange { addr: env.local(core.pd(), &part, write)?, len: u64::from(part.length) });
     }
     Ok(())
-}
-
-/// Returns whether the request writes to its list.
-fn reads_into(wqe: &Wqe) -> bool {
-    matches!(wqe.op, SendOp::Read(_) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. })
 }

@@ -1,4 +1,4 @@
-//! Responder for a peer on this host: takes requests in the order of their numbers. [`super::execute`] executes them.
+//! Responder for a peer on this host: takes requests in the order of their numbers. [`crate::execute`] executes them.
 //!
 //! | number against the expected one | action |
 //! |---|---|
@@ -6,50 +6,33 @@
 //! | behind | a duplicate: acknowledge again, or answer the READ or atomic again |
 //! | ahead | none: it follows one that found no receive, or that came before the queue pair was ready |
 
-use weft_verbs::{AsyncEvent, CqId, WcOpcode, WcStatus};
+use weft_verbs::{CqId, Op, WcStatus};
 use weft_wire::NakCode;
 
-use crate::core::{Core, Fault};
+use crate::Env;
+use crate::core::Core;
+use crate::execute::{Executed, Executor, FrameRequest, Refusal};
 use crate::rq::RecvQueue;
-use crate::same_host::{Frame, FrameFlags, FrameKind, Outgoing};
-use crate::{Env, RecvWqe, XrcSrq};
+use crate::same_host::{Frame, FrameFlags, FrameKind, Outgoing, PeerId};
 
 use super::Way;
-use super::execute::{CANNOT_FETCH, Refusal};
 use super::replies::{Outcome, Replies};
 
-/// Message being received.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Message {
-    /// None: the next frame begins a message.
-    #[default]
-    Idle,
-    /// A SEND; bytes so far.
-    Send { offset: u64 },
-    /// An RDMA WRITE; address of the next byte.
-    Write { key: u32, addr: u64, left: u64, total: u64 },
-}
+/// Code of a frame dropped because the peer cannot fetch the memory that it names: the requester must send the bytes.
+pub(super) const CANNOT_FETCH: u8 = 1;
 
 /// State of the responder.
 #[derive(Debug, Default)]
 pub(crate) struct Responder {
-    pub(super) message: Message,
-    /// The receive being filled, if `holds_recv`.
-    pub(super) recv: RecvWqe,
-    pub(super) holds_recv: bool,
-    /// The SRQ that the message named (XRC).
-    pub(super) xrc: Option<(u32, XrcSrq)>,
-    pub(super) replies: Replies,
+    executor: Executor,
+    replies: Replies,
 }
 
 impl Responder {
     /// Enters ERR. Returns the receive being filled, and its CQ if XRC named one.
     pub fn stop(&mut self, reply: bool) -> Option<(u64, Option<CqId>)> {
         self.replies.stop(reply);
-        self.message = Message::Idle;
-        let held = self.holds_recv.then(|| (self.recv.wr_id, self.xrc.map(|(_, x)| x.cq)));
-        self.holds_recv = false;
-        held
+        self.executor.stop()
     }
 
     /// Returns whether answers wait for room in the lane.
@@ -96,6 +79,24 @@ impl Responder {
         }
     }
 
+    /// Executes the expected frame, and queues the answer if it needs one of its own.
+    #[inline]
+    fn execute<E: Env>(
+        &mut self,
+        core: &mut Core,
+        rq: &mut RecvQueue,
+        peer: PeerId,
+        frame: &Frame,
+        env: &mut E,
+    ) -> Result<(), Refusal> {
+        let request = FrameRequest { peer, frame };
+        let replies = &mut self.replies;
+        if let Executed::Answer(found) = self.executor.execute(core, rq, &request, || replies.fresh(), env)? {
+            replies.push(frame.seq, frame.epoch, found, usize::from(core.attr.max_dest_rd_atomic));
+        }
+        Ok(())
+    }
+
     /// Handles a request on an unreliable connection.
     pub fn on_unreliable<E: Env>(
         &mut self,
@@ -106,44 +107,26 @@ impl Responder {
         env: &mut E,
     ) {
         let first = frame.flags.contains(FrameFlags::FIRST);
-        let goes_on = frame.seq == way.expected && self.message != Message::Idle;
+        let goes_on = frame.seq == way.expected && !self.executor.is_idle();
         if first {
-            self.message = Message::Idle;
+            self.executor.drop_message();
         }
-        let plain =
-            matches!(frame.kind, FrameKind::Send | FrameKind::Write) && !frame.flags.contains(FrameFlags::RENDEZVOUS);
-        let taken = if plain && (first || goes_on) {
+        let is_message = frame.kind.op().is_some_and(Op::is_message);
+        let taken = if is_message && !frame.flags.contains(FrameFlags::RENDEZVOUS) && (first || goes_on) {
             self.execute(core, rq, way.peer, frame, env)
         } else {
             Err(Refusal::NotReady)
         };
         way.expected = frame.seq.wrapping_add(1);
-        let Err(refusal) = taken else { return };
-        core.stats.dropped += 1;
-        self.message = Message::Idle;
-        if let Refusal::Fatal { recv: Some(status), .. } = refusal
-            && std::mem::take(&mut self.holds_recv)
-        {
-            // The local receive is at fault: it completes in error, the queue pair lives on.
-            let wc = core.wc(self.recv.wr_id, status, WcOpcode::Recv);
-            core.complete_recv(env, None, wc);
+        if let Err(refusal) = taken {
+            self.executor.drop_refused(core, refusal, env);
         }
     }
 
     /// Ends the connection (IBA 9.9.3): NAK, completion or event, ERR.
     fn refuse<E: Env>(&mut self, core: &mut Core, code: NakCode, recv: Option<WcStatus>, epoch: u8, env: &mut E) {
         self.replies.verdict = Outcome::Say(FrameKind::Nak, code.0, epoch);
-        match recv {
-            Some(status) if self.holds_recv => {
-                self.holds_recv = false;
-                let wc = core.wc(self.recv.wr_id, status, WcOpcode::Recv);
-                core.complete_recv(env, self.xrc.map(|(_, x)| x.cq), wc);
-            }
-            _ if code == NakCode::REMOTE_ACCESS => core.event(env, AsyncEvent::QpAccessErr),
-            _ if code == NakCode::INVALID_REQUEST => core.event(env, AsyncEvent::QpReqErr),
-            _ => core.event(env, AsyncEvent::QpFatal),
-        }
-        core.fault = Some(Fault::Error);
+        self.executor.refuse(core, code, recv, env);
     }
 
     /// Sends the queued answers.

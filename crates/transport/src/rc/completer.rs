@@ -1,6 +1,7 @@
 //! Receive side of the requester: acknowledgements, responses and NAKs, and their effects.
 
-use weft_verbs::{Instant, QpState, SendOp, WcStatus};
+use weft_verbs::op::ResponseKind;
+use weft_verbs::{Instant, QpState, WcStatus};
 use weft_wire::{Kind, NakCode, Packet, Syndrome};
 
 use crate::Env;
@@ -31,8 +32,8 @@ impl Requester {
         packet: &Packet<'_>,
         env: &mut E,
     ) {
-        let psn = extend(self.una, packet.bth.psn());
-        if !matches!(core.state(), QpState::Rts | QpState::Sqd) || psn >= self.max {
+        let psn = extend(self.progress.una, packet.bth.psn());
+        if !matches!(core.state(), QpState::Rts | QpState::Sqd) || psn >= self.progress.max {
             core.stats.dropped += 1;
             return;
         }
@@ -53,13 +54,13 @@ impl Requester {
     }
 
     fn on_ack<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, now: Instant, psn: u64, env: &mut E) {
-        if psn < self.una {
+        if psn < self.progress.una {
             return;
         }
         self.learn(psn + 1);
         self.acked_to = self.acked_to.max(psn + 1);
         self.settle(core, sq, now, None, env);
-        if self.una < self.acked_to {
+        if self.progress.una < self.acked_to {
             self.on_gap(core, now);
         }
         self.after_resend(sq, psn + 1);
@@ -69,7 +70,11 @@ impl Requester {
     /// all.
     fn learn(&mut self, acked_to: u64) {
         let (from, to) = self.resent;
-        if from != 0 && from == to && self.nxt < self.max && acked_to > self.nxt.max(from + 1) {
+        if from != 0
+            && from == to
+            && self.progress.nxt < self.progress.max
+            && acked_to > self.progress.nxt.max(from + 1)
+        {
             self.peer_buffers = Some(true);
         }
     }
@@ -81,17 +86,17 @@ impl Requester {
         if self.hold_until.is_none() || acked_to <= from {
             return;
         }
-        if acked_to > to || to >= self.max {
+        if acked_to > to || to >= self.progress.max {
             self.peer_buffers = if acked_to > to { Some(true) } else { self.peer_buffers };
             self.hold_until = None;
         } else if acked_to == to {
             self.peer_buffers = Some(false);
             self.hold_until = None;
-            self.rewind(sq, acked_to.max(self.una));
+            self.rewind(sq, acked_to.max(self.progress.una));
         }
     }
 
-    /// Handles READ responses, atomic acknowledgements, and the empty responses of FLUSH and ATOMIC WRITE.
+    /// Handles responses with data, and empty ones that are not mere acknowledgements.
     fn on_data<E: Env>(
         &mut self,
         core: &mut Core,
@@ -101,7 +106,7 @@ impl Requester {
         psn: u64,
         env: &mut E,
     ) {
-        if psn < self.una || self.received.has(psn) {
+        if psn < self.progress.una || self.received.has(psn) {
             core.stats.duplicates += 1;
             return;
         }
@@ -110,25 +115,25 @@ impl Requester {
             return;
         };
         let chunk = self.chunks[at];
-        let request = self.find(sq, psn);
+        let request = self.progress.find(sq, psn);
         match store(core, sq, request, packet, psn, env) {
             Ok(()) => {}
             Err(Bad::Stray) => {
                 core.stats.dropped += 1;
                 return;
             }
-            Err(Bad::Fails(status)) => return self.fail_now(core, sq, request, status, env),
+            Err(Bad::Fails(status)) => return self.progress.fail_now(core, sq, request, status, env),
         }
         self.acked_to = self.acked_to.max(chunk.first);
         self.settle(core, sq, now, Some(psn), env);
-        if self.hold_until.is_some() && self.una > self.resent.0 {
+        if self.hold_until.is_some() && self.progress.una > self.resent.0 {
             // The NAK was for this request; whether the peer kept the later ones is still unknown.
             self.hold_until = None;
             if self.peer_buffers != Some(true) {
-                self.rewind(sq, self.resent.1.max(self.acked_to).min(self.max));
+                self.rewind(sq, self.resent.1.max(self.acked_to).min(self.progress.max));
             }
         }
-        if psn > self.una && (at > 0 || psn + 1 == chunk.end || psn - self.una >= REORDER_SLACK) {
+        if psn > self.progress.una && (at > 0 || psn + 1 == chunk.end || psn - self.progress.una >= REORDER_SLACK) {
             self.on_gap(core, now);
         }
     }
@@ -142,52 +147,54 @@ impl Requester {
         arrived: Option<u64>,
         env: &mut E,
     ) {
-        let before = self.una;
+        let before = self.progress.una;
         loop {
             let Some(chunk) = self.chunks.front().copied() else {
-                self.una = self.una.max(self.acked_to);
+                self.progress.una = self.progress.una.max(self.acked_to);
                 break;
             };
-            if self.una < chunk.first {
-                self.una = self.una.max(self.acked_to.min(chunk.first));
-                if self.una < chunk.first {
+            if self.progress.una < chunk.first {
+                self.progress.una = self.progress.una.max(self.acked_to.min(chunk.first));
+                if self.progress.una < chunk.first {
                     break;
                 }
             }
-            while self.una < chunk.end && (arrived == Some(self.una) || self.received.has(self.una)) {
-                self.una += 1;
+            while self.progress.una < chunk.end
+                && (arrived == Some(self.progress.una) || self.received.has(self.progress.una))
+            {
+                self.progress.una += 1;
             }
-            if self.una < chunk.end {
+            if self.progress.una < chunk.end {
                 break;
             }
             self.chunks.pop_front();
         }
-        if let Some(psn) = arrived.filter(|p| *p >= self.una) {
-            self.received.insert(self.una, psn);
+        if let Some(psn) = arrived.filter(|p| *p >= self.progress.una) {
+            self.received.insert(self.progress.una, psn);
         }
-        if self.una == before {
+        if self.progress.una == before {
             return;
         }
-        self.received.forget_before(self.una);
-        self.window.on_ack(self.una - before, core.mtu());
-        self.timing.on_ack(self.una, now);
+        self.received.forget_before(self.progress.una);
+        self.window.on_ack(self.progress.una - before, core.mtu());
+        self.timing.on_ack(self.progress.una, now);
         self.retry_left = core.attr.retry_cnt;
         self.rnr_left = core.attr.rnr_retry;
         self.holds = 0;
         self.gap_at = None;
         self.gap_tries = 0;
-        if self.una > self.rnr_psn {
+        if self.progress.una > self.rnr_psn {
             self.rnr_until = None;
         }
-        if self.una >= self.max {
+        if self.progress.una >= self.progress.max {
             self.share.leave();
             self.timing.disarm();
             self.stop_repairs();
         } else if self.rnr_until.is_none() {
             self.timing.restart(core.attr.timeout, now);
         }
-        let reached = self.una.max(self.acked_to);
-        if self.nxt < reached {
+        let reached = self.progress.una.max(self.acked_to);
+        if self.progress.nxt < reached {
             self.rewind(sq, reached);
         }
         self.retire(core, sq, env);
@@ -202,8 +209,8 @@ fn store<E: Env>(core: &Core, sq: &SendQueue, at: u64, packet: &Packet<'_>, psn:
     let wqe = sq.get(at);
     let atomic = packet.info.kind == Kind::AtomicAcknowledge;
     let local = |status| Bad::Fails(status);
-    match wqe.op {
-        SendOp::Read(_) if !atomic => {
+    match wqe.op.info().response {
+        ResponseKind::Data if !atomic => {
             let mtu = u64::from(core.mtu());
             let offset = (psn - wqe.first) * mtu;
             let want = wqe.length.saturating_sub(offset).min(mtu);
@@ -212,11 +219,11 @@ fn store<E: Env>(core: &Core, sq: &SendQueue, at: u64, packet: &Packet<'_>, psn:
             }
             segment::scatter(env, core.pd(), &wqe.sges, offset, packet.payload).map_err(local)
         }
-        SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } if atomic => {
+        ResponseKind::Value if atomic => {
             let original = packet.ext.atomic_ack.map_or(0, |a| a.original());
             segment::scatter(env, core.pd(), &wqe.sges, 0, &original.to_ne_bytes()).map_err(local)
         }
-        SendOp::AtomicWrite(_) | SendOp::Flush { .. } if !atomic && packet.payload.is_empty() => Ok(()),
+        ResponseKind::Done if !atomic && packet.payload.is_empty() => Ok(()),
         _ => Err(Bad::Fails(WcStatus::BadRespErr)),
     }
 }

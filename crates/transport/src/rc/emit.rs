@@ -1,8 +1,9 @@
 //! The requester's packets: new ones, retransmissions, and requests for missing responses.
 
-use weft_verbs::{Instant, SendFlags, SendOp, WcStatus};
+use weft_verbs::op::{Extra, ListUse, Operands, TargetAction};
+use weft_verbs::{Instant, Op, SendFlags, SendOp, WcStatus};
 use weft_wire::ext::{AtomicEth, Feth, Reth, XrcEth};
-use weft_wire::{Headers, Kind, Service};
+use weft_wire::{Headers, Service};
 
 use crate::core::{Bits, Core};
 use crate::segment::{Payload, Segment};
@@ -24,14 +25,14 @@ impl Requester {
         tx: &mut TxBatch,
         env: &mut E,
     ) {
-        let at = self.cur;
-        let psn = self.nxt;
+        let at = self.progress.cur;
+        let psn = self.progress.nxt;
         let wqe = sq.get(at);
         let window = self.window_packets(core);
         let answered = wqe.has_response();
         let end = wqe.end();
-        let limit = if matches!(wqe.op, SendOp::Read(_)) {
-            let room = window.saturating_sub(psn - self.una).max(1);
+        let limit = if wqe.op.op() == Op::Read {
+            let room = window.saturating_sub(psn - self.progress.una).max(1);
             end.min(psn + self.chunk_packets(core, window).min(room))
         } else {
             psn + 1
@@ -40,7 +41,7 @@ impl Requester {
         let ack_req = answered
             || limit == end
             || self.silent >= ACK_REQ_PACKETS.min(window / 2)
-            || limit - self.una >= window
+            || limit - self.progress.una >= window
             || (wqe.takes_receive() && !self.credits.allow(wqe.ssn));
         // Before the queue pair leaves its place, it needs an acknowledgement of everything.
         let ack_req = self.share.spend(limit - psn, core.mtu()) || ack_req;
@@ -59,10 +60,10 @@ impl Requester {
             self.silent = 0;
             self.timing.time(psn, now);
         }
-        self.nxt = limit;
-        self.max = limit;
+        self.progress.nxt = limit;
+        self.progress.max = limit;
         if limit == end {
-            self.cur += 1;
+            self.progress.cur += 1;
         }
     }
 
@@ -84,19 +85,19 @@ impl Requester {
 
     /// Goes back: retransmits at `nxt`.
     pub fn send_again<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
-        let psn = self.needed(self.nxt);
-        if psn >= self.max {
-            return self.rewind(sq, self.max);
+        let psn = self.needed(self.progress.nxt);
+        if psn >= self.progress.max {
+            return self.rewind(sq, self.progress.max);
         }
         let limit = self.reach(psn);
-        let at = self.find(sq, psn);
+        let at = self.progress.find(sq, psn);
         let window = self.window_packets(core);
         self.silent += 1;
         let ack_req = limit == sq.get(at).end()
-            || psn == self.una
-            || limit >= self.max
+            || psn == self.progress.una
+            || limit >= self.progress.max
             || self.silent >= ACK_REQ_PACKETS.min(window / 2)
-            || limit - self.una >= window;
+            || limit - self.progress.una >= window;
         if ack_req {
             self.silent = 0;
         }
@@ -115,8 +116,8 @@ impl Requester {
     /// Retransmits out of turn the packet that a NAK named, or a probe.
     pub fn send_resend<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
         let Some((from, to)) = self.resend.take() else { return };
-        let psn = self.needed(from.max(self.una));
-        if psn >= to.min(self.max) {
+        let psn = self.needed(from.max(self.progress.una));
+        if psn >= to.min(self.progress.max) {
             return;
         }
         let limit = self.reach(psn);
@@ -125,7 +126,7 @@ impl Requester {
         } else if (from, to) == self.resent {
             self.resent.1 = limit;
         }
-        let at = self.find(sq, psn);
+        let at = self.progress.find(sq, psn);
         core.stats.retransmits += 1;
         doubt_flush(core, sq, at);
         match emit(core, sq, at, psn, limit, limit >= to, tx, env) {
@@ -137,10 +138,10 @@ impl Requester {
     /// Requests the missing responses again, from `una` up to the next received one.
     pub fn send_reread<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, tx: &mut TxBatch, env: &mut E) {
         self.reread = false;
-        let psn = self.una;
+        let psn = self.progress.una;
         let Some(chunk) = self.chunks.front().copied().filter(|c| c.holds(psn)) else { return };
         let limit = self.received.first_in(psn + 1, chunk.end);
-        let at = self.find(sq, psn);
+        let at = self.progress.find(sq, psn);
         core.stats.retransmits += 1;
         doubt_flush(core, sq, at);
         if let Err(status) = emit(core, sq, at, psn, limit, true, tx, env) {
@@ -153,7 +154,7 @@ impl Requester {
 /// own computation of the ICRC, and drops any other; all other peers drop that one. So each retransmission tries the
 /// other variant, and the one that is answered stays.
 fn doubt_flush(core: &mut Core, sq: &SendQueue, at: u64) {
-    core.flush_for_rxe ^= at < sq.tail() && matches!(sq.get(at).op, SendOp::Flush { .. });
+    core.flush_for_rxe ^= at < sq.tail() && sq.get(at).op.info().action == TargetAction::Flush;
 }
 
 /// Puts the packet at `psn` of request `at` into the batch. `limit` is the PSN after its range, which is larger than
@@ -172,47 +173,45 @@ fn emit<E: Env>(
     let wqe = sq.get(at);
     let mtu = core.mtu();
     let xrc = core.service() == Service::Xrc;
-    let base = Headers { xrceth: xrc.then(|| XrcEth::new(wqe.srqn)), ..Headers::default() };
-    let bits = Bits { ack_req, solicited: false };
-    match wqe.op {
-        SendOp::Read(target) => {
-            let offset = (psn - wqe.first) * u64::from(mtu);
-            let len = wqe.length.min((limit - wqe.first) * u64::from(mtu)).saturating_sub(offset);
-            let reth = Reth::new(target.addr.wrapping_add(offset), target.rkey, len as u32);
-            core.begin(tx, Kind::ReadRequest, psn, bits, &Headers { reth: Some(reth), ..base }, 0);
+    if wqe.op.op().is_message() {
+        let segment = Segment::of(wqe, psn - wqe.first, mtu, xrc);
+        let payload = Payload::of(env, core.pd(), wqe, segment.offset, segment.len)?;
+        let takes = segment.last && wqe.takes_receive();
+        let solicited = takes && wqe.flags.contains(SendFlags::SOLICITED);
+        core.begin(tx, segment.kind, psn, Bits { ack_req, solicited }, &segment.ext, segment.len);
+        payload.add(wqe, tx);
+        return Ok(());
+    }
+    let row = wqe.op.info();
+    // Local operations use no PSN.
+    let (Some(packets), Some(target)) = (row.packets, wqe.op.target()) else { return Ok(()) };
+    let kind = packets.kind(Extra::None, true, true);
+    let mut ext = Headers { xrceth: xrc.then(|| XrcEth::new(wqe.srqn)), ..Headers::default() };
+    let offset = (psn - wqe.first) * u64::from(mtu);
+    let len = wqe.length.min((limit - wqe.first) * u64::from(mtu)).saturating_sub(offset);
+    ext.reth = Some(Reth::new(target.addr.wrapping_add(offset), target.rkey, len as u32));
+    let mut payload = None;
+    match (row.action, wqe.op) {
+        (TargetAction::Word, _) if row.list == ListUse::Sent => {
+            payload = Some(Payload::of(env, core.pd(), wqe, 0, len as u32)?)
         }
-        SendOp::CompareSwap { target, compare, swap } => {
-            let atomic = AtomicEth::new(target.addr, target.rkey, swap, compare);
-            core.begin(tx, Kind::CompareSwap, psn, bits, &Headers { atomic: Some(atomic), ..base }, 0);
+        (TargetAction::Word, op) => {
+            let Operands { compare, value } = op.operands();
+            (ext.reth, ext.atomic) = (None, Some(AtomicEth::new(target.addr, target.rkey, value, compare)));
         }
-        SendOp::FetchAdd { target, add } => {
-            let atomic = AtomicEth::new(target.addr, target.rkey, add, 0);
-            core.begin(tx, Kind::FetchAdd, psn, bits, &Headers { atomic: Some(atomic), ..base }, 0);
+        (_, SendOp::Flush { length, placement, level, .. }) => {
+            ext.reth = Some(Reth::new(target.addr, target.rkey, length));
+            ext.feth = Some(Feth::new(placement, level));
         }
-        SendOp::Flush { target, length, placement, level } => {
-            let feth = Some(Feth::new(placement, level));
-            let reth = Some(Reth::new(target.addr, target.rkey, length));
-            core.begin(tx, Kind::Flush, psn, bits, &Headers { feth, reth, ..base }, 0);
-            if core.flush_for_rxe {
-                tx.flush_for_rxe();
-            }
-        }
-        SendOp::AtomicWrite(target) => {
-            let payload = Payload::of(env, core.pd(), wqe, 0, 8)?;
-            let reth = Some(Reth::new(target.addr, target.rkey, 8));
-            core.begin(tx, Kind::AtomicWrite, psn, bits, &Headers { reth, ..base }, 8);
-            payload.add(wqe, tx);
-        }
-        // Local operations use no PSN.
-        SendOp::BindMw(_) | SendOp::LocalInv(_) => {}
-        _ => {
-            let segment = Segment::of(wqe, psn - wqe.first, mtu, xrc);
-            let payload = Payload::of(env, core.pd(), wqe, segment.offset, segment.len)?;
-            let takes = segment.last && wqe.takes_receive();
-            let solicited = takes && wqe.flags.contains(SendFlags::SOLICITED);
-            core.begin(tx, segment.kind, psn, Bits { ack_req, solicited }, &segment.ext, segment.len);
-            payload.add(wqe, tx);
-        }
+        _ => {}
+    }
+    let bytes = if payload.is_some() { len as u32 } else { 0 };
+    core.begin(tx, kind, psn, Bits { ack_req, solicited: false }, &ext, bytes);
+    if let Some(payload) = payload {
+        payload.add(wqe, tx);
+    }
+    if row.action == TargetAction::Flush && core.flush_for_rxe {
+        tx.flush_for_rxe();
     }
     Ok(())
 }

@@ -5,7 +5,6 @@ mod completer;
 mod credits;
 mod delayed_ack;
 mod emit;
-mod execute;
 mod keeping;
 mod received;
 mod recovery;
@@ -90,7 +89,7 @@ impl Rc {
 
     /// Returns whether every started request has ended.
     pub fn is_drained(&self, sq: &SendQueue) -> bool {
-        self.requester.started <= sq.head()
+        self.requester.progress.is_drained(sq)
     }
 
     /// Enters ERR. Returns the receive being filled, with its CQ if that is not the queue pair's.
@@ -151,9 +150,9 @@ impl Rc {
         if core.fault.is_some() {
             return;
         }
-        let before = self.requester.max;
+        let before = self.requester.progress.max;
         self.requester.poll_transmit(core, sq, now, tx, env, OWN_PACKETS + replies);
-        if self.requester.max != before {
+        if self.requester.progress.max != before {
             // An acknowledgement that waited for this message rides along behind it, where a shorter packet is allowed.
             self.responder.delayed_ack.on_own_message(now);
             self.responder.poll_transmit(core, rq, tx, env, &mut 1);

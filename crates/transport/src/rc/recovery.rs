@@ -29,7 +29,7 @@ impl Requester {
         psn: u64,
         env: &mut E,
     ) {
-        if psn < self.acked_to.max(self.una) {
+        if psn < self.acked_to.max(self.progress.una) {
             return;
         }
         core.stats.sequence_naks_received += 1;
@@ -37,10 +37,10 @@ impl Requester {
         self.settle(core, sq, now, None, env);
         // A repeated NAK has no new information while the missing packet is being retransmitted.
         let repeated = self.hold_until.is_some() && psn == self.resent.0;
-        if core.fault.is_some() || psn >= self.max || repeated {
+        if core.fault.is_some() || psn >= self.progress.max || repeated {
             return;
         }
-        self.window.on_loss(psn, self.max, core.mtu());
+        self.window.on_loss(psn, self.progress.max, core.mtu());
         self.timing.forget_sample();
         let (from, to) = self.resent;
         let asked_before = from < to;
@@ -54,12 +54,12 @@ impl Requester {
             return self.rewind(sq, psn);
         }
         let run = if asked_before && psn == to { ((to - from) * 2).min(RESEND_RUN_MAX) } else { 1 };
-        let end = (psn + run).min(self.max);
+        let end = (psn + run).min(self.progress.max);
         self.resend = Some((psn, end));
         self.resent = (psn, end);
         self.holds = 0;
         self.hold_until = Some(now + self.timing.hold());
-        self.rewind(sq, self.max);
+        self.rewind(sq, self.progress.max);
     }
 
     /// Handles an RNR NAK: the peer had no receive for `psn`.
@@ -73,19 +73,19 @@ impl Requester {
         env: &mut E,
     ) {
         let waiting = self.rnr_until.is_some() && self.rnr_psn == psn;
-        if psn < self.una || psn < self.acked_to || waiting {
+        if psn < self.progress.una || psn < self.acked_to || waiting {
             return;
         }
         core.stats.rnr_naks_received += 1;
         self.acked_to = psn;
         self.settle(core, sq, now, None, env);
-        if core.fault.is_some() || psn >= self.max {
+        if core.fault.is_some() || psn >= self.progress.max {
             return;
         }
         if core.attr.rnr_retry != RNR_RETRY_INFINITE {
             if self.rnr_left == 0 {
-                let at = self.find(sq, psn);
-                return self.fail_now(core, sq, at, WcStatus::RnrRetryExcErr, env);
+                let at = self.progress.find(sq, psn);
+                return self.progress.fail_now(core, sq, at, WcStatus::RnrRetryExcErr, env);
             }
             self.rnr_left -= 1;
         }
@@ -118,32 +118,32 @@ impl Requester {
                 return;
             }
         };
-        if psn < self.una {
+        if psn < self.progress.una {
             return;
         }
         self.acked_to = self.acked_to.max(psn);
         self.settle(core, sq, now, None, env);
-        if core.fault.is_none() && self.una < self.max {
-            let at = self.find(sq, psn);
-            self.fail_now(core, sq, at, status, env);
+        if core.fault.is_none() && self.progress.una < self.progress.max {
+            let at = self.progress.find(sq, psn);
+            self.progress.fail_now(core, sq, at, status, env);
         }
     }
 
     /// Handles a missing response at `una` when a later one arrived (IBA 9.7.5.2.8: an implied NAK).
     pub fn on_gap(&mut self, core: &mut Core, now: Instant) {
-        let missing = self.chunks.front().is_some_and(|c| c.holds(self.una));
-        if !missing || self.nxt <= self.una || (self.gap.0 == self.una && now < self.gap.1) {
+        let missing = self.chunks.front().is_some_and(|c| c.holds(self.progress.una));
+        if !missing || self.progress.nxt <= self.progress.una || (self.gap.0 == self.progress.una && now < self.gap.1) {
             return;
         }
         core.stats.implied_naks += 1;
-        self.window.on_loss(self.una, self.max, core.mtu());
+        self.window.on_loss(self.progress.una, self.progress.max, core.mtu());
         self.timing.forget_sample();
         self.ask_gap(now);
     }
 
     fn ask_gap(&mut self, now: Instant) {
         let until = now + self.timing.hold() * (1 << self.gap_tries);
-        self.gap = (self.una, until);
+        self.gap = (self.progress.una, until);
         self.gap_at = Some(until);
         self.reread = true;
     }
@@ -151,8 +151,12 @@ impl Requester {
     /// Repeats the request for a missing response that did not arrive.
     fn on_gap_over(&mut self, now: Instant) {
         self.gap_at = None;
-        let missing = self.chunks.front().is_some_and(|c| c.holds(self.una));
-        if missing && self.gap.0 == self.una && self.nxt > self.una && self.gap_tries < HOLDS_MAX {
+        let missing = self.chunks.front().is_some_and(|c| c.holds(self.progress.una));
+        if missing
+            && self.gap.0 == self.progress.una
+            && self.progress.nxt > self.progress.una
+            && self.gap_tries < HOLDS_MAX
+        {
             self.gap_tries += 1;
             self.ask_gap(now);
         }
@@ -197,7 +201,7 @@ impl Requester {
     /// Handles the absence of an answer to what was retransmitted after a NAK.
     fn on_hold_over(&mut self, sq: &SendQueue, now: Instant) {
         self.hold_until = None;
-        let from = self.resent.0.max(self.una);
+        let from = self.resent.0.max(self.progress.una);
         if from >= self.resent.1 {
             return;
         }
@@ -207,49 +211,49 @@ impl Requester {
             self.hold_until = Some(now + self.timing.hold() * (1 << self.holds));
         } else {
             self.resend = None;
-            self.rewind(sq, self.una);
+            self.rewind(sq, self.progress.una);
         }
     }
 
     /// Handles a whole timeout without progress.
     fn on_retry<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, now: Instant, env: &mut E) {
-        if self.una >= self.max {
+        if self.progress.una >= self.progress.max {
             return self.timing.disarm();
         }
         core.stats.timeouts += 1;
         if self.retry_left == 0 {
-            return self.fail_now(core, sq, sq.head(), WcStatus::RetryExcErr, env);
+            return self.progress.fail_now(core, sq, sq.head(), WcStatus::RetryExcErr, env);
         }
         self.retry_left -= 1;
         self.share.leave();
         self.stop_repairs();
         self.resent = (0, 0);
-        self.window.on_timeout(self.max, core.mtu());
+        self.window.on_timeout(self.progress.max, core.mtu());
         self.timing.on_retry(core.attr.timeout, now);
-        self.rewind(sq, self.una);
+        self.rewind(sq, self.progress.una);
     }
 
     /// Probes after a few round trips without an answer. It sends the last packet first, since a peer that misses
     /// something before it answers with a NAK; every other time the oldest one, in case that NAK was sent and lost.
     fn on_probe(&mut self, core: &mut Core, now: Instant) {
-        if self.una >= self.max {
+        if self.progress.una >= self.progress.max {
             return self.timing.disarm();
         }
         let before = self.timing.on_probe(now);
         self.share.leave();
         // After a rewind the window may be full of packets that were all lost again: the last one sent since then
         // counts.
-        if self.reread || self.resend.is_some() || self.nxt <= self.una {
+        if self.reread || self.resend.is_some() || self.progress.nxt <= self.progress.una {
             return;
         }
         core.stats.probes += 1;
-        let last = self.nxt - 1;
-        if self.chunks.front().is_some_and(|c| c.holds(self.una)) {
+        let last = self.progress.nxt - 1;
+        if self.chunks.front().is_some_and(|c| c.holds(self.progress.una)) {
             self.reread = true;
         } else if before.is_multiple_of(2) && !self.chunks.iter().any(|c| c.holds(last)) {
-            self.resend = Some((last, self.nxt));
+            self.resend = Some((last, self.progress.nxt));
         } else {
-            self.resend = Some((self.una, self.una + 1));
+            self.resend = Some((self.progress.una, self.progress.una + 1));
         }
     }
 }

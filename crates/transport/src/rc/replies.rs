@@ -9,9 +9,8 @@ use weft_wire::ext::AtomicAckEth;
 use weft_wire::{Aeth, Headers, Kind, NakCode, Syndrome};
 
 use crate::core::{Bits, Core};
+use crate::execute::Answered;
 use crate::{Env, TxBatch};
-
-use super::resources::Answered;
 
 /// Most queued replies beyond the depth granted to the peer, which may have repeated each request.
 const REPLAYS_MAX: usize = 64;
@@ -20,7 +19,7 @@ const REPLAYS_MAX: usize = 64;
 /// copy.
 const UNSTEADY_BYTES: u64 = 64 << 10;
 
-/// Reply to a READ, an atomic, a FLUSH or an ATOMIC WRITE.
+/// Reply to a request with a response of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
     /// First PSN of the reply.
@@ -182,7 +181,7 @@ fn send<E: Env>(core: &mut Core, reply: &mut Reply, credits: u8, tx: &mut TxBatc
     let aeth = Some(Aeth::new(Syndrome::Ack(credits), reply.msn));
     let mut ext = Headers { aeth, ..Headers::default() };
     match reply.what {
-        Answered::Atomic(original) => {
+        Answered::Value(original) => {
             ext.atomic_ack = Some(AtomicAckEth::new(original));
             core.begin(tx, Kind::AtomicAcknowledge, psn, Bits::default(), &ext, 0);
         }

@@ -10,11 +10,12 @@
 
 use std::collections::VecDeque;
 
-use weft_verbs::{Instant, QpState, SendFlags, SendOp, WcStatus};
+use weft_verbs::{Instant, Op, QpState, SendFlags, WcStatus};
 use weft_wire::Psn;
 
-use crate::core::{Core, Fault};
+use crate::core::Core;
 use crate::peer_quota::{PeerQuota, Share};
+use crate::progress::{self, SendProgress};
 use crate::sq::{SendQueue, Wqe};
 use crate::{Env, TxBatch};
 
@@ -71,18 +72,9 @@ pub(crate) enum Step {
 /// State of the requester.
 #[derive(Debug, Default)]
 pub(crate) struct Requester {
-    /// Oldest unfinished PSN.
-    pub una: u64,
-    /// PSN before which the peer acknowledged everything; ahead of `una` while a response is missing.
+    pub progress: SendProgress,
+    /// PSN before which the peer acknowledged everything; ahead of `progress.una` while a response is missing.
     pub acked_to: u64,
-    /// PSN to send next.
-    pub nxt: u64,
-    /// PSN after the last one ever sent.
-    pub max: u64,
-    /// Position of the request to which `nxt` belongs.
-    pub cur: u64,
-    /// Position after the last started request.
-    pub started: u64,
     /// Requests that await responses, oldest first; at most max_rd_atomic.
     pub chunks: VecDeque<Chunk>,
     pub received: Received,
@@ -115,8 +107,6 @@ pub(crate) struct Requester {
     pub rnr_psn: u64,
     pub rnr_left: u8,
     pub retry_left: u8,
-    /// A request has failed: it completes in its turn, and nothing new is sent.
-    pub stopped: bool,
     /// Packets sent since the last request for an acknowledgement.
     pub silent: u64,
 }
@@ -126,12 +116,8 @@ impl Requester {
     pub fn start(&mut self, psn: u32, core: &Core, sq: &SendQueue) {
         let first = origin(psn);
         *self = Requester {
-            una: first,
+            progress: SendProgress::new(first, sq),
             acked_to: first,
-            nxt: first,
-            max: first,
-            cur: sq.head(),
-            started: sq.head(),
             rnr_left: core.attr.rnr_retry,
             retry_left: core.attr.retry_cnt,
             ..Requester::default()
@@ -140,7 +126,7 @@ impl Requester {
 
     /// Returns the PSNs in flight, relative to the next one to send.
     fn inflight(&self) -> u64 {
-        self.nxt.saturating_sub(self.una)
+        self.progress.nxt.saturating_sub(self.progress.una)
     }
 
     fn holding(&self) -> bool {
@@ -163,15 +149,15 @@ impl Requester {
             return None;
         }
         let window = self.window_packets(core);
-        if self.nxt < self.max {
+        if self.progress.nxt < self.progress.max {
             return self.has_room(core, window).then_some(Step::Again);
         }
-        if self.stopped || self.cur >= sq.tail() {
+        if self.progress.stopped || self.progress.cur >= sq.tail() {
             return None;
         }
-        let wqe = sq.get(self.cur);
-        if self.cur < self.started {
-            let open = self.window_open(core, wqe, window, wqe.end() - self.nxt) && self.credit(wqe, wqe.ssn);
+        let wqe = sq.get(self.progress.cur);
+        if self.progress.cur < self.progress.started {
+            let open = self.window_open(core, wqe, window, wqe.end() - self.progress.nxt) && self.credit(wqe, wqe.ssn);
             return open.then_some(Step::Continue);
         }
         if core.state() != QpState::Rts {
@@ -182,7 +168,7 @@ impl Requester {
         }
         if wqe.is_local() {
             // A key must not vanish under requests that may be retransmitted.
-            let ready = !matches!(wqe.op, SendOp::LocalInv(_)) || sq.head() == self.cur;
+            let ready = wqe.op.op() != Op::LocalInv || sq.head() == self.progress.cur;
             return ready.then_some(Step::Start);
         }
         let left = crate::segment::packets(wqe.length, core.mtu());
@@ -232,7 +218,7 @@ impl Requester {
 
     /// Returns whether end-to-end credits permit a packet of `wqe`: without credit, one at a time as a probe.
     fn credit(&self, wqe: &Wqe, ssn: u32) -> bool {
-        !wqe.takes_receive() || self.credits.allow(ssn) || self.una == self.max
+        !wqe.takes_receive() || self.credits.allow(ssn) || self.progress.una == self.progress.max
     }
 
     /// Returns whether it could send now. While it waits for a place among its peer's others, only retransmissions
@@ -275,100 +261,51 @@ impl Requester {
                 }
             }
         }
-        if self.una >= self.max || self.share.is_unused() {
+        if self.progress.una >= self.progress.max || self.share.is_unused() {
             self.share.leave();
         }
-        if self.una < self.max && self.rnr_until.is_none() {
+        if self.progress.una < self.progress.max && self.rnr_until.is_none() {
             self.timing.arm(core.attr.timeout, now);
         }
     }
 
     /// Starts the request at `cur`. False if it sends nothing: a local operation, or a failure.
     fn begin<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) -> bool {
-        let (pd, qpn, mtu) = (core.pd(), core.qpn, core.mtu());
-        let at = self.cur;
+        let at = self.progress.cur;
         let wqe = sq.get_mut(at);
-        wqe.first = self.max;
+        wqe.first = self.progress.max;
         wqe.psns = 0;
-        self.started = at + 1;
-        let verdict = match wqe.op {
-            SendOp::BindMw(ref bind) => env.bind_mw(pd, qpn, bind).map(|()| false),
-            SendOp::LocalInv(key) => env.invalidate_local(pd, qpn, key).map(|()| false),
-            _ if wqe.length > u64::from(weft_verbs::MSG_SIZE_MAX) => Err(WcStatus::LocLenErr),
-            _ if wqe.has_response() && core.attr.max_rd_atomic == 0 => Err(WcStatus::LocQpOpErr),
-            SendOp::Read(_) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => {
-                crate::segment::check(env, pd, &wqe.sges, true).map(|()| true)
-            }
-            _ => Ok(true),
-        };
-        match verdict {
+        self.progress.started = at + 1;
+        match progress::begin(core, wqe, env) {
             Ok(true) => {
-                let wqe = sq.get_mut(at);
-                wqe.psns = match wqe.op {
-                    SendOp::Send | SendOp::SendImm(_) | SendOp::SendInv(_) => crate::segment::packets(wqe.length, mtu),
-                    SendOp::Write(_) | SendOp::WriteImm(..) | SendOp::Read(_) => {
-                        crate::segment::packets(wqe.length, mtu)
-                    }
-                    _ => 1,
-                };
+                // Operations on words are shorter than a packet, and a FLUSH has no bytes.
+                wqe.psns = crate::segment::packets(wqe.length, core.mtu());
                 wqe.ssn = self.credits.number();
                 true
             }
             Ok(false) => {
-                self.cur += 1;
+                self.progress.cur += 1;
                 self.retire(core, sq, env);
                 false
             }
             Err(status) => {
-                let max = self.max;
+                let max = self.progress.max;
                 self.fail_at(core, sq, at, max, status, env);
                 false
             }
         }
     }
 
-    /// Returns the position of the started request that holds `psn`, or of the next one to start.
-    pub fn find(&self, sq: &SendQueue, psn: u64) -> u64 {
-        let (mut low, mut high) = (sq.head(), self.started);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if sq.get(middle).end() <= psn {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
-    }
-
     /// Rewinds to `psn`, but not to finished packets.
     pub fn rewind(&mut self, sq: &SendQueue, psn: u64) {
-        self.nxt = psn.max(self.una);
-        self.cur = self.find(sq, self.nxt);
+        self.progress.rewind(sq, psn.max(self.progress.una));
     }
 
     /// Completes requests in their turn, oldest first.
     pub fn retire<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
-        while sq.head() < self.started {
-            let wqe = sq.get(sq.head());
-            if self.una < wqe.end() {
-                break;
-            }
-            let status = wqe.status;
-            if status != WcStatus::Success || wqe.signaled {
-                let mut wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
-                if status == WcStatus::Success {
-                    wc.byte_len = wqe.length as u32;
-                }
-                core.complete_send(env, wc);
-            }
-            sq.pop();
-            if status != WcStatus::Success {
-                core.fault = Some(Fault::Error);
-                break;
-            }
-        }
-        self.cur = self.cur.max(sq.head());
+        // An acknowledgement moves past a request only once its response is complete.
+        self.progress.retire(core, sq, |_| false, |_, _| {}, env);
+        self.progress.cur = self.progress.cur.max(sq.head());
     }
 
     /// Fails request `at` at `psn` for a local reason: earlier ones still end normally.
@@ -381,31 +318,12 @@ impl Requester {
         status: WcStatus,
         env: &mut E,
     ) {
-        let wqe = sq.get_mut(at);
-        wqe.status = status;
-        wqe.psns = psn.saturating_sub(wqe.first);
-        self.stopped = true;
         self.stop_repairs();
         self.chunks.retain(|c| c.first < psn);
         if let Some(last) = self.chunks.back_mut() {
             last.end = last.end.min(psn);
         }
-        self.max = psn;
-        self.nxt = self.nxt.min(psn);
-        self.cur = self.find(sq, self.nxt);
+        self.progress.fail_at(sq, at, psn, status);
         self.retire(core, sq, env);
-    }
-
-    /// Fails request `at` for good: flushes earlier unfinished ones, and puts the queue pair into ERR.
-    pub fn fail_now<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, at: u64, status: WcStatus, env: &mut E) {
-        while sq.head() <= at && sq.head() < sq.tail() {
-            let wqe = sq.get(sq.head());
-            let status = if sq.head() == at { status } else { WcStatus::WrFlushErr };
-            let wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
-            sq.pop();
-            core.complete_send(env, wc);
-        }
-        self.stopped = true;
-        core.fault = Some(Fault::Error);
     }
 }

@@ -3,27 +3,7 @@
 
 use std::collections::VecDeque;
 
-use weft_verbs::PdId;
-
-/// Parameters of a READ, or the result of another request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Answered {
-    /// READ of a range.
-    Read {
-        /// Domain that the key is checked against.
-        pd: PdId,
-        /// R_Key.
-        rkey: u32,
-        /// First byte.
-        va: u64,
-        /// Bytes.
-        len: u64,
-    },
-    /// The value before an atomic.
-    Atomic(u64),
-    /// FLUSH or ATOMIC WRITE: done, without a value.
-    Done,
-}
+use crate::execute::Answered;
 
 /// One recorded request.
 #[derive(Clone, Copy, Debug)]

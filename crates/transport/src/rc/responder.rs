@@ -1,4 +1,4 @@
-//! Responder: recognises new, repeated and early requests. [`super::execute`] executes them.
+//! Responder: recognises new, repeated and early requests. [`crate::execute`] executes them.
 //!
 //! | PSN against the expected one | action |
 //! |---|---|
@@ -6,37 +6,26 @@
 //! | behind | a duplicate: acknowledge again, or replay the READ or atomic |
 //! | ahead | keep it, and send one NAK for the gap |
 
-use weft_verbs::{AsyncEvent, CqId, Instant, WcOpcode, WcStatus};
+use weft_verbs::op::ResponseKind;
+use weft_verbs::{AsyncEvent, CqId, Instant, Op, WcStatus};
 use weft_wire::aeth::{CREDITS_INVALID, credit_code};
 use weft_wire::{Kind, NakCode, Packet};
 
 use crate::core::{Core, Fault};
+use crate::execute::{Answered, Executed, Executor, Refusal};
 use crate::rq::RecvQueue;
-use crate::{Budget, Env, RecvWqe, TxBatch, XrcSrq};
+use crate::{Budget, Env, TxBatch};
 
 use super::delayed_ack::DelayedAck;
-use super::execute::Refusal;
 use super::keeping::Keeping;
 use super::reorder::{Kept, Reorder};
 use super::repeats::Repeats;
 use super::replies::{Answer, Replies, Reply, Standing};
 use super::requester::{extend, origin};
-use super::resources::{Answered, Resources};
+use super::resources::{Resource, Resources};
 
 /// Packets executed before an unrequested acknowledgement, which moves the peer's window.
 const ACK_PACKETS: u32 = 32;
-
-/// Message being received.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Message {
-    /// None: the next packet begins a message.
-    #[default]
-    Idle,
-    /// A SEND; bytes so far.
-    Send { offset: u64 },
-    /// An RDMA WRITE; address of the next byte.
-    Write { rkey: u32, va: u64, left: u64, total: u64 },
-}
 
 /// State of the responder.
 #[derive(Debug, Default)]
@@ -45,12 +34,7 @@ pub(crate) struct Responder {
     pub epsn: u64,
     /// Messages completed, 24 bits.
     pub msn: u32,
-    pub message: Message,
-    /// The receive being filled, if `holds_recv`.
-    pub recv: RecvWqe,
-    pub holds_recv: bool,
-    /// The SRQ that the message named (XRC).
-    pub xrc: Option<(u32, XrcSrq)>,
+    executor: Executor,
     pub replies: Replies,
     pub resources: Resources,
     reorder: Option<Box<Reorder>>,
@@ -84,10 +68,7 @@ impl Responder {
         self.reorder = None;
         self.repeats.stop();
         self.resources.clear();
-        self.message = Message::Idle;
-        let held = self.holds_recv.then(|| (self.recv.wr_id, self.xrc.map(|(_, x)| x.cq)));
-        self.holds_recv = false;
-        held
+        self.executor.stop()
     }
 
     pub fn wants_transmit(&self, now: Instant) -> bool {
@@ -145,7 +126,7 @@ impl Responder {
         if core.init.srq.is_some() || !core.qp_type().has_recv_queue() {
             return CREDITS_INVALID;
         }
-        credit_code(rq.len() + u32::from(self.holds_recv))
+        credit_code(rq.len() + u32::from(self.executor.holds_recv()))
     }
 
     /// Handles a request.
@@ -176,6 +157,35 @@ impl Responder {
         }
     }
 
+    /// Executes the request at the expected PSN. Returns the number of PSNs that it takes.
+    #[inline]
+    fn execute<E: Env>(
+        &mut self,
+        core: &mut Core,
+        rq: &mut RecvQueue,
+        packet: &Packet<'_>,
+        env: &mut E,
+    ) -> Result<u64, Refusal> {
+        let replies = &mut self.replies;
+        let what = match self.executor.execute(core, rq, packet, || replies.fresh(), env)? {
+            Executed::Part => return Ok(1),
+            Executed::Message => {
+                self.msn = next_msn(self.msn);
+                return Ok(1);
+            }
+            Executed::Answer(what) => what,
+        };
+        let psns = match what {
+            Answered::Read { len, .. } => crate::segment::packets(len, core.mtu()),
+            _ => 1,
+        };
+        self.msn = next_msn(self.msn);
+        let (first, end, msn) = (self.epsn, self.epsn + psns, self.msn);
+        self.resources.push(Resource { first, end, msn, what }, usize::from(core.attr.max_dest_rd_atomic));
+        replies.push(Reply { first, next: first, end, msn, what, fresh: true, again: false });
+        Ok(psns)
+    }
+
     /// Executes the expected request.
     fn accept<E: Env>(&mut self, core: &mut Core, rq: &mut RecvQueue, packet: &Packet<'_>, env: &mut E) {
         match self.execute(core, rq, packet, env) {
@@ -199,7 +209,8 @@ impl Responder {
                     self.delayed_ack.on_message(self.silent, core.now);
                 }
             }
-            Err(Refusal::NotReady) => {
+            // No packet names memory to fetch.
+            Err(Refusal::NotReady | Refusal::CannotFetch) => {
                 self.waits_recv = true;
                 self.reorder = None;
                 self.replies.answer = Answer::RnrNak(core.attr.min_rnr_timer);
@@ -212,17 +223,7 @@ impl Responder {
     fn refuse<E: Env>(&mut self, core: &mut Core, code: NakCode, recv: Option<WcStatus>, env: &mut E) {
         self.refused = Some((code, self.epsn));
         self.replies.answer = Answer::Fatal(code, self.epsn);
-        match recv {
-            Some(status) if self.holds_recv => {
-                self.holds_recv = false;
-                let wc = core.wc(self.recv.wr_id, status, WcOpcode::Recv);
-                core.complete_recv(env, self.xrc.map(|(_, x)| x.cq), wc);
-            }
-            _ if code == NakCode::REMOTE_ACCESS => core.event(env, AsyncEvent::QpAccessErr),
-            _ if code == NakCode::INVALID_REQUEST => core.event(env, AsyncEvent::QpReqErr),
-            _ => core.event(env, AsyncEvent::QpFatal),
-        }
-        core.fault = Some(Fault::Error);
+        self.executor.refuse(core, code, recv, env);
     }
 
     /// Executes the packets kept behind the gap that has just closed.
@@ -266,8 +267,10 @@ impl Responder {
             return;
         }
         let Some(resource) = self.resources.find(psn) else { return };
-        let reply = match (packet.info.kind, resource.what) {
-            (Kind::ReadRequest, Answered::Read { pd, rkey, va, len }) => {
+        let Some(op) = Op::of_packet(packet.info.kind) else { return };
+        let response = op.info().response;
+        let reply = match (response, resource.what) {
+            (ResponseKind::Data, Answered::Read { pd, rkey, va, len }) => {
                 let Some(reth) = packet.ext.reth else { return };
                 let offset = (psn - resource.first) * u64::from(core.mtu());
                 let wanted = u64::from(reth.dma_len());
@@ -279,16 +282,9 @@ impl Responder {
                 let end = psn + crate::segment::packets(wanted, core.mtu());
                 Reply { first: psn, next: psn, end, msn: resource.msn, what, fresh: false, again: true }
             }
-            (Kind::CompareSwap | Kind::FetchAdd, Answered::Atomic(_))
-            | (Kind::Flush | Kind::AtomicWrite, Answered::Done) => Reply {
-                first: psn,
-                next: psn,
-                end: psn + 1,
-                msn: resource.msn,
-                what: resource.what,
-                fresh: false,
-                again: true,
-            },
+            (ResponseKind::Value | ResponseKind::Done, what) if what.response() == response => {
+                Reply { first: psn, next: psn, end: psn + 1, msn: resource.msn, what, fresh: false, again: true }
+            }
             _ => return,
         };
         self.replies.replay(reply, usize::from(core.attr.max_dest_rd_atomic));
@@ -313,6 +309,11 @@ impl Responder {
             self.replies.answer = Answer::SequenceNak;
         }
     }
+}
+
+/// Returns the number of the next message, of 24 bits.
+fn next_msn(msn: u32) -> u32 {
+    msn.wrapping_add(1) & 0xff_ffff
 }
 
 /// Returns whether a request is answered by a plain acknowledgement.
