@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 
 use weft_hca::{Hca, HcaConfig, HcaUsage};
 use weft_link::{NULL_MEMORY, Stack, StackConfig};
+use weft_shm::AdaptiveYield;
 use weft_transport::TxBatch;
 use weft_verbs::{Duration, Event, Instant};
 
-use crate::busy_poll::BusyPoll;
 use crate::clock;
 use crate::gather::Gather;
 use crate::instruments::Instruments;
@@ -50,7 +50,7 @@ pub struct Pump {
     gather: Gather,
     socket_poll: SocketPollInterval,
     /// When threads that poll without success yield.
-    pub busy_poll: BusyPoll,
+    pub yielding: AdaptiveYield,
     /// Whether the program waits for WRITEs by reading its memory.
     pub memory_wait: MemoryWait,
     /// Counters for tools, beside those of the adapters and the links.
@@ -84,7 +84,7 @@ impl Pump {
             batch: TxBatch::default(),
             gather: Gather::default(),
             socket_poll: SocketPollInterval::default(),
-            busy_poll: BusyPoll::default(),
+            yielding: AdaptiveYield::default(),
             memory_wait: MemoryWait::default(),
             instruments: Instruments::default(),
             report_at: None,

@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use weft_shm::{BusyPoll, BusyPollLimits, Next};
+
 use super::{Server, TOKEN_CABLES};
 use crate::slots::ClientId;
 use weft_sys::epoll::Interest;
@@ -14,14 +16,21 @@ const PACKETS_PER_TURN: usize = 64;
 /// How long the daemon polls cables before everything else gets a turn.
 const TURN: Duration = Duration::from_micros(200);
 
-/// How long the daemon keeps polling after the last packet.
-const PATIENCE: Duration = Duration::from_micros(50);
-
-/// If two fruitless polls are this far apart, another process had the processor.
-const PREEMPTED: Duration = Duration::from_micros(20);
-
-/// How long the daemon then leaves the processor to others.
-const BACKOFF: Duration = Duration::from_millis(20);
+const BUSY_POLL: BusyPollLimits = BusyPollLimits {
+    // Longer than a program takes from a packet to its answer.
+    period: Duration::from_micros(50),
+    // Packets come in bursts: after each call the daemon polls.
+    dense: Duration::ZERO,
+    dense_min: 0,
+    fruitless_max: 1,
+    // Senders and receivers may need this processor.
+    yield_after: Duration::ZERO,
+    // The daemon yields after each poll that found nothing, so that another process takes the processor for a moment
+    // only; longer than a yield to no other process.
+    preempted: Duration::from_micros(20),
+    // Packets wake the daemon meanwhile.
+    backoff: Duration::from_millis(20),
+};
 
 /// Cables that the daemon polls.
 #[derive(Debug)]
@@ -29,13 +38,12 @@ pub(super) struct Attended {
     clients: Vec<ClientId>,
     /// Time of the last packet.
     last: Instant,
-    /// Until when the daemon leaves the processor to others.
-    backoff_until: Instant,
+    busy_poll: BusyPoll<Instant>,
 }
 
 impl Attended {
     pub(super) fn new(now: Instant) -> Attended {
-        Attended { clients: Vec::new(), last: now, backoff_until: now }
+        Attended { clients: Vec::new(), last: now, busy_poll: BusyPoll::new(&BUSY_POLL) }
     }
 
     /// Returns whether there are any.
@@ -76,19 +84,16 @@ impl Server {
             if self.carry_from_all(now) > 0 {
                 self.attended.last = now;
             }
-            let patience = if now < self.attended.backoff_until { Duration::ZERO } else { PATIENCE };
-            if now.saturating_duration_since(self.attended.last) > patience {
+            let is_empty = now > self.attended.last;
+            if is_empty && self.attended.busy_poll.on_empty(self.attended.last, now) == Next::Sleep {
                 return self.leave_cables(now);
             }
             if now.saturating_duration_since(begin) >= TURN {
                 return true;
             }
-            if now > self.attended.last {
+            if is_empty {
                 std::thread::yield_now();
-                let back = Instant::now();
-                if back.saturating_duration_since(now) >= PREEMPTED {
-                    self.attended.backoff_until = back + BACKOFF;
-                }
+                self.attended.busy_poll.on_away(now, Instant::now());
             }
         }
     }
