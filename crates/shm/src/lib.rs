@@ -2,14 +2,19 @@
 //! `weft_sys::sync`.
 //!
 //! ```text
+//! doorbell    how a writer wakes a reader that sleeps                link::shm, link::hops, ipc::umad_ring
 //! busy_poll   whether a thread that may sleep polls on instead       background thread, daemon, libibumad, `weft sm`
 //! yielding    when a thread that never sleeps yields its processor   ibv_poll_cq
 //! ```
 
 pub mod busy_poll;
+pub mod doorbell;
+#[cfg(all(test, loom))]
+mod models;
 mod moment;
 pub mod yielding;
 
 pub use busy_poll::{BusyPoll, BusyPollLimits, Next};
+pub use doorbell::{Doorbell, SleepCount, SleepStates, SleepWatch, SleepWord, fence_before_check};
 pub use moment::Moment;
 pub use yielding::{AdaptiveYield, Yielded, yield_processor};

@@ -5,12 +5,12 @@ use std::io;
 use std::sync::Arc;
 
 use weft_sys::shared::Shared;
-use weft_sys::sync::{AtomicU64, Ordering, fence, store_then_check};
+use weft_sys::sync::{AtomicU64, Ordering, fence};
 
 use super::ring::{Writer, change, holds_some, processor_here};
 use super::{
-    ANSWERS, ATTENTION_AT, BY_SOCKET_AT, DAEMONS_PROCESSOR_AT, PROGRAMS_PROCESSOR_AT, REQUESTS, Slot, UMAD_RING_BYTES,
-    UMAD_RING_MAD_BYTES, UMAD_SLOT_BYTES, attention, program_state as state,
+    ANSWERS, ATTENTION, BY_SOCKET_AT, DAEMONS_PROCESSOR_AT, PROGRAMS_PROCESSOR_AT, REQUESTS, Slot, UMAD_RING_BYTES,
+    UMAD_RING_MAD_BYTES, UMAD_SLOT_BYTES, program_state as state,
 };
 use crate::umad::UmadHead;
 
@@ -84,14 +84,13 @@ impl DaemonRing {
 
     /// Announces that the daemon polls the ring from now on.
     pub fn attend(&mut self) {
-        // Reads the call that it answers, so that everything before the call is visible.
-        self.memory().word(ATTENTION_AT).swap(attention::ATTENDING, Ordering::SeqCst);
+        ATTENTION.wake_up(self.memory());
     }
 
     /// Announces that the program has to call the daemon from now on. Returns false if a request waits: poll once more.
     #[must_use]
     pub fn sleep(&mut self) -> bool {
-        store_then_check(self.memory().word(ATTENTION_AT), attention::ASLEEP);
+        ATTENTION.fall_asleep(self.memory());
         !self.has_request()
     }
 
@@ -172,6 +171,6 @@ impl DaemonRing {
 impl Drop for DaemonRing {
     fn drop(&mut self) {
         // A program that sends from now on calls the daemon, and finds the socket closed.
-        self.memory().word(ATTENTION_AT).store(attention::ASLEEP, Ordering::SeqCst);
+        ATTENTION.fall_asleep(self.memory());
     }
 }

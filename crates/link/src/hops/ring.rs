@@ -20,8 +20,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use weft_sys::sync::{AtomicU64, Ordering, fence};
+use weft_sys::sync::Ordering;
 
+use weft_shm::{SleepStates, SleepWord, fence_before_check};
 use weft_sys::bell::{self, Heard};
 use weft_sys::shared::Shared;
 use weft_verbs::QPN_INDEX_BITS;
@@ -53,19 +54,14 @@ type Label = (PortName, u32);
 const LINE: usize = 128;
 const OUT: Way = Way { written_at: 0, taken_at: LINE, ring_at: RINGS_AT, bytes: OUT_BYTES };
 const IN: Way = Way { written_at: 2 * LINE, taken_at: 3 * LINE, ring_at: RINGS_AT + OUT_BYTES, bytes: IN_BYTES };
-const ATTENTION_AT: usize = 4 * LINE;
-const SLEEP_AT: usize = 5 * LINE;
-const WANTS_ROOM_AT: usize = 6 * LINE;
+/// Whether the daemon sleeps.
+const ATTENTION: SleepWord = SleepWord::new(4 * LINE, SleepStates::ASLEEP_AT_FIRST);
+/// Whether the process sleeps.
+const SLEEP: SleepWord = SleepWord::new(5 * LINE, SleepStates::AWAKE_AT_FIRST);
+/// Whether the daemon waits for room.
+const WANTS_ROOM: SleepWord = SleepWord::new(6 * LINE, SleepStates::REQUEST);
 pub(super) const RINGS_AT: usize = if cfg!(loom) { 7 * LINE } else { 4096 };
 pub(super) const MEMORY_BYTES: usize = RINGS_AT + OUT_BYTES + IN_BYTES;
-
-const ASLEEP: u64 = 0;
-const CALLED: u64 = 1;
-const ATTENDING: u64 = 2;
-
-const AWAKE: u64 = 0;
-const SLEEPS: u64 = 1;
-const RUNG: u64 = 2;
 
 /// The other end broke the rules of its words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -219,10 +215,6 @@ impl Reader {
     }
 }
 
-fn change(word: &AtomicU64, from: u64, to: u64) -> bool {
-    word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-}
-
 /// A process's descriptors of its cable: memory, the bell that wakes it, the bell that calls the daemon.
 #[derive(Debug)]
 pub struct ProcessFds {
@@ -267,9 +259,8 @@ impl ProcessEnd {
 
     /// Calls the daemon, if it sleeps, after packets were put into the ring.
     pub fn announce(&self) {
-        fence(Ordering::SeqCst);
-        let attention = self.out.memory.word(ATTENTION_AT);
-        if attention.load(Ordering::Relaxed) == ASLEEP && change(attention, ASLEEP, CALLED) {
+        fence_before_check();
+        if ATTENTION.must_call(&self.out.memory) {
             bell::ring(&self.call);
         }
     }
@@ -282,25 +273,22 @@ impl ProcessEnd {
 
     /// Calls the daemon, if it waits for room, after packets were taken.
     pub fn made_room(&self) {
-        fence(Ordering::SeqCst);
-        let wants = self.out.memory.word(WANTS_ROOM_AT);
-        if wants.load(Ordering::Relaxed) != 0 && wants.swap(0, Ordering::SeqCst) != 0 {
+        fence_before_check();
+        if WANTS_ROOM.must_call(&self.out.memory) {
             self.announce();
         }
     }
 
     /// Makes the daemon ring from now on, because no thread polls the ring. Returns `false` if packets wait already.
     pub fn fall_asleep(&mut self) -> bool {
-        self.out.memory.word(SLEEP_AT).swap(SLEEPS, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        SLEEP.fall_asleep(&self.out.memory);
         !self.inward.has_some()
     }
 
     /// Announces that a thread polls the ring again. Returns the bell if the daemon is gone, or closed its end: the
     /// caller stops watching it, because it would wake for nothing.
     pub fn wake_up(&mut self) -> Option<OwnedFd> {
-        let sleep = self.out.memory.word(SLEEP_AT);
-        if sleep.load(Ordering::Relaxed) != AWAKE && sleep.swap(AWAKE, Ordering::SeqCst) != AWAKE {
+        if SLEEP.wake_up_if_asleep(&self.out.memory) {
             return self.bell.take_if(|bell| bell::silence(bell) == Heard::Gone);
         }
         None
@@ -348,31 +336,27 @@ impl SwitchEnd {
 
     /// Rings the process, if it sleeps, after packets were put into the ring.
     pub fn announce(&self) {
-        fence(Ordering::SeqCst);
-        let sleep = self.out.memory.word(SLEEP_AT);
-        if sleep.load(Ordering::Relaxed) == SLEEPS && change(sleep, SLEEPS, RUNG) {
+        fence_before_check();
+        if SLEEP.must_call(&self.out.memory) {
             bell::ring(&self.bell);
         }
     }
 
     /// Makes the process call as soon as it has made room. Returns `false` if it may have made some already.
     pub fn want_room(&self) -> bool {
-        self.out.memory.word(WANTS_ROOM_AT).swap(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        WANTS_ROOM.fall_asleep(&self.out.memory);
         !self.inward.is_taken()
     }
 
     /// Announces that the daemon polls the ring. `Gone`: the process cannot call any more.
     pub fn attend(&self) -> Heard {
-        // Reads the call that it answers, so that everything before the call is visible.
-        self.out.memory.word(ATTENTION_AT).swap(ATTENDING, Ordering::SeqCst);
+        ATTENTION.wake_up(&self.out.memory);
         bell::silence(&self.call)
     }
 
     /// Announces that the daemon sleeps until called. Returns `false` if there is a packet: poll once more.
     pub fn sleep(&mut self) -> bool {
-        self.out.memory.word(ATTENTION_AT).swap(ASLEEP, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        ATTENTION.fall_asleep(&self.out.memory);
         !self.out.has_some()
     }
 }

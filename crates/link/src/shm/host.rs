@@ -3,9 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
-use weft_sys::sync::{Ordering, fence};
+use weft_sys::sync::Ordering;
 
 use rustc_hash::FxHashMap;
+use weft_shm::{SleepCount, fence_before_check};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::event::EventFd;
 use weft_sys::share::Extent;
@@ -67,8 +68,7 @@ pub struct Host {
     doorbell: EventFd,
     /// Deaths and bells of peers.
     watch: Epoll,
-    sleeps: u64,
-    asleep: bool,
+    sleep: SleepCount,
     /// Slots of peers that broke the rules, until the caller takes them.
     broken: Vec<u32>,
 }
@@ -101,8 +101,7 @@ impl Host {
             current: None,
             doorbell,
             watch,
-            sleeps: 0,
-            asleep: false,
+            sleep: SleepCount::default(),
             broken: Vec::new(),
         })
     }
@@ -225,8 +224,7 @@ impl Host {
     }
 
     fn ring(&mut self) {
-        // Pairs with the sleeper, which announces its sleep and then checks for frames.
-        fence(Ordering::SeqCst);
+        fence_before_check();
         while let Some(index) = self.pushed.pop() {
             if let Some(peer) = self.peer(index) {
                 peer.pushed = false;
@@ -248,11 +246,7 @@ impl Host {
 
     /// Announces that no thread reads the lanes until the doorbell rings; returns `false` if frames wait already.
     pub fn fall_asleep(&mut self) -> bool {
-        self.sleeps += 1;
-        self.asleep = true;
-        self.say_asleep(self.sleeps);
-        // Pairs with a peer that pushes and then checks whether this process sleeps.
-        fence(Ordering::SeqCst);
+        self.sleep.fall_asleep(|word| write_sleep(&self.board, &self.peers, word));
         if self.has_frames() {
             self.wake_up();
             return false;
@@ -263,14 +257,7 @@ impl Host {
     /// Announces that a thread reads the lanes again.
     #[inline]
     pub fn wake_up(&mut self) {
-        if std::mem::replace(&mut self.asleep, false) {
-            self.say_asleep(0);
-        }
-    }
-
-    fn say_asleep(&self, value: u64) {
-        self.board.asleep().store(value, Ordering::Relaxed);
-        self.peers.iter().flatten().for_each(|peer| peer.say_asleep(value));
+        self.sleep.wake_up(|word| write_sleep(&self.board, &self.peers, word));
     }
 
     /// Like [`SameHost::publish_key`], for memory that is partly shared.
@@ -360,4 +347,10 @@ impl Host {
             self.lanes.retain(|&lane| lane != index);
         }
     }
+}
+
+/// Writes this process's sleep word, for peers that read its board and for those that do not.
+fn write_sleep(board: &Board, peers: &[Option<Box<Peer>>], word: u64) {
+    board.asleep().store(word, Ordering::Relaxed);
+    peers.iter().flatten().for_each(|peer| peer.say_asleep(word));
 }

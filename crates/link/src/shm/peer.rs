@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use weft_sys::sync::Ordering;
 
+use weft_shm::{Doorbell, SleepWatch};
 use weft_sys::bell::{self, Heard};
-use weft_sys::event::EventFd;
 use weft_sys::share::View;
 use weft_sys::shared::Shared;
 use weft_sys::{foreign, pidfd};
@@ -84,24 +84,6 @@ pub(super) struct Us {
 const HERE_BY_PAIR: u64 = 1;
 const HERE_BY_BOARD: u64 = 2;
 
-/// Means to wake a peer.
-#[derive(Debug)]
-enum Doorbell {
-    /// The one that the peer gives to all processes of its user.
-    Counter(EventFd),
-    /// One for this process alone.
-    Bell(OwnedFd),
-}
-
-impl Doorbell {
-    fn ring(&self) {
-        match self {
-            Doorbell::Counter(counter) => counter.signal(),
-            Doorbell::Bell(end) => bell::ring(end),
-        }
-    }
-}
-
 /// A met process.
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -128,8 +110,7 @@ pub(super) struct Peer {
     pub dead: bool,
     /// A frame was pushed since doorbells were last rung.
     pub pushed: bool,
-    /// The last sleep from which it was woken.
-    rung: u64,
+    sleep: SleepWatch,
     /// How its memory was last reached.
     pub reach: Reach,
 }
@@ -158,7 +139,7 @@ impl Peer {
             alive: true,
             dead: false,
             pushed: false,
-            rung: 0,
+            sleep: SleepWatch::default(),
             reach: Reach::Memory,
         })
     }
@@ -205,7 +186,7 @@ impl Peer {
             alive: true,
             dead: false,
             pushed: false,
-            rung: 0,
+            sleep: SleepWatch::default(),
         })
     }
 
@@ -261,11 +242,10 @@ impl Peer {
             Some(view) => view.asleep(),
             None => self.pair.word(self.side.other().asleep()).load(Ordering::Relaxed),
         };
-        if asleep != 0 && asleep != self.rung {
-            self.rung = asleep;
-            if let Some(doorbell) = &self.doorbell {
-                doorbell.ring();
-            }
+        if self.sleep.must_ring(asleep)
+            && let Some(doorbell) = &self.doorbell
+        {
+            doorbell.ring();
         }
     }
 
