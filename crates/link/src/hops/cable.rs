@@ -11,7 +11,8 @@ use weft_wire::grh::Grh;
 use weft_wire::link_packet::{self, LinkPacket, VCRC_LEN};
 use zerocopy::FromZeros;
 
-use super::ring::{PortName, ProcessEnd, ProcessFds};
+use super::packet_ring::PortName;
+use super::ring::{ProcessEnd, ProcessFds};
 use crate::seal::{copy_into, sealed_len};
 use crate::stats::LinkStats;
 

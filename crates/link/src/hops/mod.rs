@@ -3,7 +3,10 @@
 
 mod cable;
 pub(crate) mod fuzzing;
+mod packet_ring;
 mod ring;
 
 pub use cable::HopsLink;
-pub use ring::{Broken, PortName, ProcessEnd, ProcessFds, SwitchEnd};
+pub use packet_ring::PortName;
+pub use ring::{ProcessEnd, ProcessFds, SwitchEnd};
+pub use weft_shm::Broken;

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use weft_sys::sync::Ordering;
 
-use weft_shm::{Doorbell, SleepWatch};
+use weft_shm::{Doorbell, SleepWatch, Stamps};
 use weft_sys::bell::{self, Heard};
 use weft_sys::share::View;
 use weft_sys::shared::Shared;
@@ -14,7 +14,7 @@ use weft_transport::same_host::Reach;
 
 use super::board::{BOARD_LABEL, Board};
 use super::kernel::Kernel;
-use super::lane::{Reader, Writer, lane_key};
+use super::lane::{Reader, Writer};
 use super::layout::{PAIR_BYTES, Side};
 use super::view::BoardView;
 
@@ -118,7 +118,7 @@ pub(super) struct Peer {
 impl Peer {
     /// Makes this process its own peer.
     pub fn own(us: Us, board: &Board) -> io::Result<Peer> {
-        let key = lane_key(us.generation, us.generation);
+        let stamps = Stamps::between(us.generation, us.generation);
         let side = Side(0);
         Ok(Peer {
             slot: us.slot,
@@ -126,8 +126,8 @@ impl Peer {
             own: true,
             pair: Shared::private(PAIR_BYTES)?,
             side,
-            out: Writer::new(side, side, key),
-            inn: Reader::new(side, side, key),
+            out: Writer::new(side, side, stamps),
+            inn: Reader::new(side, side, stamps),
             view: Some(BoardView::map(&board.fd().try_clone_to_owned()?, us.slot, us.generation)?),
             arena: None,
             kernel: None,
@@ -170,8 +170,8 @@ impl Peer {
             slot: config.slot,
             generation: config.generation,
             own: false,
-            out: Writer::new(side, side.other(), lane_key(us.generation, config.generation)),
-            inn: Reader::new(side.other(), side, lane_key(config.generation, us.generation)),
+            out: Writer::new(side, side.other(), Stamps::between(us.generation, config.generation)),
+            inn: Reader::new(side.other(), side, Stamps::between(config.generation, us.generation)),
             pair,
             side,
             reach: if kernel.is_some() { Reach::Kernel } else { Reach::Lane },
@@ -212,8 +212,7 @@ impl Peer {
     /// Whether a frame waits in its lane.
     #[inline]
     pub fn has_frame(&self) -> bool {
-        let (at, stamp) = self.inn.next();
-        self.pair.word(at).load(Ordering::Acquire) == stamp
+        self.inn.has_frame(&self.pair)
     }
 
     /// Whether the peer uses the pair; frames in a pair that it never joins are lost.

@@ -1,5 +1,4 @@
-//! Doorbell under loom: two threads in every order that the memory model permits. A wait without an end is a lost
-//! wake-up: loom reports it as too many branches.
+//! A wait without an end is a lost wake-up: loom reports it as too many branches.
 
 use loom::sync::Arc;
 use loom::thread;
