@@ -344,7 +344,7 @@ impl Engine {
         if let Some(host) = guard.as_mut().and_then(|pump| pump.hca.memory().same_host.host()) {
             host.handle_watch();
             for slot in host.take_broken() {
-                crate::log::note(&format!("the process of slot {slot} broke the rules of its lane, which is closed"));
+                crate::log::note(&format!("the process of slot {slot} broke the rules of its ring, which is closed"));
             }
         }
         self.driver.unlock(guard);

@@ -21,7 +21,7 @@ use crate::trace;
 /// Maximum number of batches sent in one turn; the rest goes in the next turn, after a check for arrivals.
 const BATCHES_MAX: usize = 4;
 
-/// Maximum number of turns that check the lanes alone between two whole turns: some microseconds.
+/// Maximum number of turns that check the rings alone between two whole turns: some microseconds.
 const BRIEF_TURNS_MAX: u32 = 64;
 
 /// Unsuccessful polls between two clock readings, where only packets are expected.
@@ -172,7 +172,7 @@ impl Pump {
         self.turned_at
     }
 
-    /// Turns the pump for a polling thread. If all peers are on this host, it checks one lane each time, and all the
+    /// Turns the pump for a polling thread. If all peers are on this host, it checks one ring each time, and all the
     /// rest now and then. Returns how many frames and datagrams came, or `None` if the turn was brief and found
     /// nothing.
     #[inline]
@@ -292,7 +292,7 @@ impl Pump {
     }
 
     /// Ends a thread's service before it sleeps or returns to the program. Returns whether another turn has nothing to
-    /// do; then the lanes are announced as unwatched.
+    /// do; then the rings are announced as unwatched.
     pub fn rests(&mut self) -> bool {
         let sends = self.hca.wants_transmit() && !self.stack.is_blocked();
         !sends && !self.stack.is_attached() && self.fall_asleep()

@@ -1,19 +1,19 @@
-//! Cables of programs in packet mode. A program calls the daemon once; then the daemon polls the cable between its
-//! other work, until nothing has arrived for a moment. It stops polling if other processes want the processor: they may
-//! be the senders and the receivers.
+//! Packet channels of programs in packet mode. A program calls the daemon once; then the daemon polls the packet
+//! channel between its other work, until nothing has arrived for a moment. It stops polling if other processes want the
+//! processor: they may be the senders and the receivers.
 
 use std::time::{Duration, Instant};
 
 use weft_shm::{BusyPoll, BusyPollLimits, Next};
 
-use super::{Server, TOKEN_CABLES};
+use super::{Server, TOKEN_PACKET_CHANNELS};
 use crate::slots::ClientId;
 use weft_sys::epoll::Interest;
 
 /// Packets taken from one program before the others get a turn.
 const PACKETS_PER_TURN: usize = 64;
 
-/// How long the daemon polls cables before everything else gets a turn.
+/// How long the daemon polls packet channels before everything else gets a turn.
 const TURN: Duration = Duration::from_micros(200);
 
 const BUSY_POLL: BusyPollLimits = BusyPollLimits {
@@ -32,7 +32,7 @@ const BUSY_POLL: BusyPollLimits = BusyPollLimits {
     backoff: Duration::from_millis(20),
 };
 
-/// Cables that the daemon polls.
+/// Packet channels that the daemon polls.
 #[derive(Debug)]
 pub(super) struct Attended {
     clients: Vec<ClientId>,
@@ -54,16 +54,16 @@ impl Attended {
 
 impl Server {
     /// Handles a program's call: it has sent packets, or made room.
-    pub(super) fn on_cable(&mut self, now: Instant, client: ClientId) {
-        self.attend_cable(now, client);
-        self.broker.flush_cables(now);
+    pub(super) fn on_packet_channel(&mut self, now: Instant, client: ClientId) {
+        self.attend_packet_channel(now, client);
+        self.broker.flush_packet_channels(now);
     }
 
-    /// Polls a cable from now on. If its program can no longer call, closes the cable, which would otherwise signal a
-    /// call forever.
-    fn attend_cable(&mut self, now: Instant, client: ClientId) {
-        if !self.broker.cables().attend(client) {
-            self.broker.close_cable(now, client, &mut self.host);
+    /// Polls a packet channel from now on. If its program can no longer call, closes the packet channel, which would
+    /// otherwise signal a call forever.
+    fn attend_packet_channel(&mut self, now: Instant, client: ClientId) {
+        if !self.broker.packet_channels().attend(client) {
+            self.broker.close_packet_channel(now, client, &mut self.host);
             return;
         }
         self.attended.last = now;
@@ -72,9 +72,9 @@ impl Server {
         }
     }
 
-    /// Polls the cables for one turn. Returns true to continue after the others' turn, false if it stopped polling all
-    /// of them.
-    pub(super) fn serve_cables(&mut self) -> bool {
+    /// Polls the packet channels for one turn. Returns true to continue after the others' turn, false if it stopped
+    /// polling all of them.
+    pub(super) fn serve_packet_channels(&mut self) -> bool {
         if self.attended.clients.is_empty() {
             return false;
         }
@@ -86,7 +86,7 @@ impl Server {
             }
             let is_empty = now > self.attended.last;
             if is_empty && self.attended.busy_poll.on_empty(self.attended.last, now) == Next::Sleep {
-                return self.leave_cables(now);
+                return self.leave_packet_channels(now);
             }
             if now.saturating_duration_since(begin) >= TURN {
                 return true;
@@ -105,43 +105,44 @@ impl Server {
                 carried += self.broker.carry_packets(now, client, PACKETS_PER_TURN);
             }
         }
-        if self.broker.cables().has_waiting() {
-            self.broker.flush_cables(now);
+        if self.broker.packet_channels().has_waiting() {
+            self.broker.flush_packet_channels(now);
         }
         self.attend_released(now);
         carried
     }
 
-    /// Stops polling the cables: senders have to call from now on. Returns true if packets arrived meanwhile.
-    fn leave_cables(&mut self, now: Instant) -> bool {
+    /// Stops polling the packet channels: senders have to call from now on. Returns true if packets arrived meanwhile.
+    fn leave_packet_channels(&mut self, now: Instant) -> bool {
         let clients = std::mem::take(&mut self.attended.clients);
-        let awake: Vec<ClientId> = clients.into_iter().filter(|client| !self.broker.cables().sleep(*client)).collect();
+        let awake: Vec<ClientId> =
+            clients.into_iter().filter(|client| !self.broker.packet_channels().sleep(*client)).collect();
         for client in &awake {
-            self.attend_cable(now, *client);
+            self.attend_packet_channel(now, *client);
         }
         // Room made while the daemon still polled caused no call: check again, now that calls are enabled.
-        if self.broker.cables().has_waiting() {
-            self.broker.flush_cables(now);
+        if self.broker.packet_channels().has_waiting() {
+            self.broker.flush_packet_channels(now);
         }
         !awake.is_empty() | self.attend_released(now)
     }
 
-    /// Polls the cables that the daemon may read again; returns whether there are any.
+    /// Polls the packet channels that the daemon may read again; returns whether there are any.
     fn attend_released(&mut self, now: Instant) -> bool {
-        let released = self.broker.cables().take_released();
+        let released = self.broker.packet_channels().take_released();
         for client in &released {
-            self.attend_cable(now, *client);
+            self.attend_packet_channel(now, *client);
         }
         !released.is_empty()
     }
 
-    /// Watches new cables and stops watching closed ones; polls those that the daemon may read again.
-    pub(super) fn perform_for_cables(&mut self, now: Instant) {
-        for fd in self.host.cables.take_closed() {
+    /// Watches new packet channels and stops watching closed ones; polls those that the daemon may read again.
+    pub(super) fn perform_for_packet_channels(&mut self, now: Instant) {
+        for fd in self.host.packet_channels.take_closed() {
             let _ = self.epoll.delete(&fd);
         }
-        for (client, fd) in self.host.cables.take_new() {
-            let _ = self.epoll.add(fd, TOKEN_CABLES | client, Interest::READ);
+        for (client, fd) in self.host.packet_channels.take_new() {
+            let _ = self.epoll.add(fd, TOKEN_PACKET_CHANNELS | client, Interest::READ);
         }
         self.attend_released(now);
     }

@@ -1,4 +1,4 @@
-//! The cable between a process and the switches in the daemon: two rings of packets in shared memory, one per
+//! The packet channel between a process and the switches in the daemon: two rings of packets in shared memory, one per
 //! direction, and two bells that wake a sleeping end.
 //!
 //! ```text
@@ -38,7 +38,7 @@ const WANTS_ROOM: SleepWord = SleepWord::new(6 * LINE, SleepStates::REQUEST);
 pub(super) const RINGS_AT: usize = if cfg!(loom) { 7 * LINE } else { 4096 };
 pub(super) const MEMORY_BYTES: usize = RINGS_AT + OUT_BYTES + IN_BYTES;
 
-/// A process's descriptors of its cable: memory, the bell that wakes it, the bell that calls the daemon.
+/// A process's descriptors of its packet channel: memory, the bell that wakes it, the bell that calls the daemon.
 #[derive(Debug)]
 pub struct ProcessFds {
     /// The rings.
@@ -128,7 +128,7 @@ pub struct SwitchEnd {
 }
 
 impl SwitchEnd {
-    /// Makes a cable; the descriptors are for its process.
+    /// Makes a packet channel; the descriptors are for its process.
     ///
     /// # Errors
     /// Descriptors, memory or address space are used up.

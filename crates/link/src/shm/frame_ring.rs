@@ -1,6 +1,6 @@
-//! A lane: a stamped ring ([`weft_shm::ring`]) of frames between two processes. A frame is one slot or several
-//! consecutive ones, of which the first is stamped; a pad fills the slots before the ring's end that a frame has no room
-//! in.
+//! Ring of frames: a stamped ring ([`weft_shm::ring`]) between two processes. A frame is one slot or several
+//! consecutive ones, of which the first is stamped; a pad fills the slots before the ring's end that a frame has no
+//! room in.
 
 use weft_shm::ring::STAMP_BYTES;
 use weft_shm::{Broken, Consumer, Layout, Producer, Stamps};
@@ -9,33 +9,33 @@ use weft_transport::same_host::{FRAME_BYTES_MAX, Frame, HostRange, Outgoing};
 
 use super::copy::{copy, deliver, is_null, pointer};
 use super::frame::{HEAD_BYTES, PAD, decode, encode, is_pad, slots_of};
-use super::layout::{LANE_SLOTS, LINE, Side};
+use super::layout::{LINE, RING_SLOTS, Side};
 
 /// Bytes of a gather list's element in a frame: address, length, key.
 const SGE_BYTES: usize = 16;
 
-/// Makes the layout of `side`'s lane, read by `reader`.
+/// Makes the layout of `side`'s ring, read by `reader`.
 fn layout(side: Side, reader: Side) -> Layout {
-    Layout { slots_at: side.lane(), taken_at: reader.taken() }
+    Layout { slots_at: side.ring(), taken_at: reader.taken() }
 }
 
 /// The writing end.
 #[derive(Debug)]
-pub(super) struct Writer(Producer<Stamps, LANE_SLOTS, LINE>);
+pub(super) struct Writer(Producer<Stamps, RING_SLOTS, LINE>);
 
 impl Writer {
-    /// Makes the writer of `side`'s lane, read by `reader`.
+    /// Makes the writer of `side`'s ring, read by `reader`.
     pub fn new(side: Side, reader: Side, stamps: Stamps) -> Writer {
         Writer(Producer::new(layout(side, reader), stamps))
     }
 
-    /// Returns the position up to which the lane is written.
+    /// Returns the position up to which the ring is written.
     #[inline]
     pub fn head(&self) -> u64 {
         self.0.written()
     }
 
-    /// Returns the position up to which the lane is read.
+    /// Returns the position up to which the ring is read.
     #[inline]
     pub fn taken(&self, pair: &Shared) -> u64 {
         self.0.taken(pair)
@@ -106,10 +106,10 @@ unsafe fn write_payload(payload: Outgoing<'_>, mut to: *mut u8) {
 
 /// The reading end.
 #[derive(Debug)]
-pub(super) struct Reader(Consumer<Stamps, LANE_SLOTS, LINE>);
+pub(super) struct Reader(Consumer<Stamps, RING_SLOTS, LINE>);
 
 impl Reader {
-    /// Makes the reader of `side`'s lane, read by `reader`.
+    /// Makes the reader of `side`'s ring, read by `reader`.
     pub fn new(side: Side, reader: Side, stamps: Stamps) -> Reader {
         Reader(Consumer::new(layout(side, reader), stamps))
     }
@@ -146,7 +146,7 @@ impl Reader {
     #[cold]
     fn look_over(&mut self, pair: &Shared) -> Result<Option<[u64; 6]>, Broken> {
         let skipped = self.0.lap_left();
-        if skipped == LANE_SLOTS {
+        if skipped == RING_SLOTS {
             return Err(Broken);
         }
         self.0.take(pair, skipped);
@@ -211,16 +211,16 @@ mod tests {
                 reader.0.taken()
             };
             let mut at = 0;
-            while at < LANE_SLOTS {
+            while at < RING_SLOTS {
                 at = pass(&[]);
             }
-            while at < 2 * LANE_SLOTS {
-                let stamp = stamps.of(at + 1 + LANE_SLOTS);
+            while at < 2 * RING_SLOTS {
+                let stamp = stamps.of(at + 1 + RING_SLOTS);
                 let mut payload = vec![0; LINE - HEAD_BYTES];
                 payload.extend_from_slice(&stamp.to_ne_bytes()[..spilled]);
                 at = pass(&payload);
             }
-            while at < 3 * LANE_SLOTS {
+            while at < 3 * RING_SLOTS {
                 at = pass(&[]);
             }
         }
