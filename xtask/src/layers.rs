@@ -1,6 +1,6 @@
 //! The dependency rule: dependencies point downwards only, and no crate above the I/O line reaches below it.
 //!
-//! `bin/abi -> daemon/engine -> link/ipc -> sys` and `engine -> hca -> transport -> verbs -> wire`. Each crate
+//! `bin/abi -> daemon/engine -> link/ipc -> shm -> sys` and `engine -> hca -> transport -> verbs -> wire`. Each crate
 //! has a height; a crate may depend only on lower ones. The pure crates may depend on each other and on a
 //! short list of crates that do no I/O.
 
@@ -25,6 +25,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-sm", 3),
     // Crates below the I/O line, and those that use them.
     ("weft-sys", 0),
+    ("weft-shm", 2),
     ("weft-ipc", 4),
     ("weft-link", 4),
     ("weft-daemon", 5),

@@ -38,7 +38,10 @@ pub struct Options {
 const RINGS: &[(&str, &[&str])] = &[
     ("rules", &[]),
     ("unit", &["test", "--workspace", "--exclude", "weft-interop", "--exclude", "weft-sim"]),
-    ("loom", &["test", "--release", "--package", "weft-ipc", "--package", "weft-link", "--lib"]),
+    (
+        "loom",
+        &["test", "--release", "--package", "weft-shm", "--package", "weft-ipc", "--package", "weft-link", "--lib"],
+    ),
     ("build", &["build", "--profile", product::SHIPPED]),
     ("sim", &["test", "-p", "weft-sim", "--tests"]),
     ("interop", &["test", "-p", "weft-interop", "--tests"]),

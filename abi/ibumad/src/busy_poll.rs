@@ -1,79 +1,79 @@
-//! Polling time of a thread that waits for a datagram before it sleeps: none, unless answers arrive so densely that
-//! sleep would cost more than it saves. A thread does not poll either while other threads want the processor, above all
-//! the daemon on the same one: polling uses up the time that the daemon needs to answer.
+//! Polling of a thread that waits for a datagram before it sleeps ([`weft_shm::BusyPoll`]), with the numbers of a
+//! program's end of a port.
 
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Polling time.
-const LOOK: Duration = Duration::from_micros(30);
+use weft_shm::{BusyPollLimits, Next};
 
-/// A thread that slept for no longer than this should have polled: answers arrive densely.
-const DENSE: Duration = Duration::from_micros(150);
-
-/// Time after which a polling thread yields its processor: the daemon may be waiting for it.
-const YIELD_AFTER: Duration = Duration::from_micros(1);
-
-/// A gap this long between two clock readings means that another thread had the processor.
-const PREEMPTED: Duration = Duration::from_micros(100);
-
-/// Time without polling after that.
-const BACKOFF: Duration = Duration::from_millis(20);
+const LIMITS: BusyPollLimits = BusyPollLimits {
+    // Longer than the daemon takes to answer from another processor.
+    period: Duration::from_micros(30),
+    // A thread that slept for no longer than this should have polled.
+    dense: Duration::from_micros(150),
+    // One premature sleep is enough: requests and answers come in pairs, and one phase in vain costs little.
+    dense_min: 1,
+    fruitless_max: 1,
+    // The daemon may be waiting for this processor.
+    yield_after: Duration::from_micros(1),
+    // Far longer than a yield to no other thread, and shorter than a time slice.
+    preempted: Duration::from_micros(100),
+    // Above all the daemon must not use up its scheduler time on this processor.
+    backoff: Duration::from_millis(20),
+};
 
 /// Polls between two clock readings.
-const LOOKS: u32 = 16;
+const POLLS_PER_READING: u32 = 16;
 
-/// Origin of the times in [`BusyPoll::backoff_until`].
-static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// Polling state of one port, for all threads that wait at it.
+#[derive(Debug)]
+pub(crate) struct BusyPoll(Mutex<weft_shm::BusyPoll<Instant>>);
 
-/// Polling state of one port.
-#[derive(Debug, Default)]
-pub(crate) struct BusyPoll {
-    dense: AtomicBool,
-    /// End of the time without polling, in nanoseconds.
-    backoff_until: AtomicU64,
-}
-
-fn nanoseconds(at: Instant) -> u64 {
-    u64::try_from(at.saturating_duration_since(*START).as_nanos()).unwrap_or(u64::MAX)
+impl Default for BusyPoll {
+    fn default() -> BusyPoll {
+        BusyPoll(Mutex::new(weft_shm::BusyPoll::new(&LIMITS)))
+    }
 }
 
 impl BusyPoll {
-    /// Whether answers arrive so densely that a thread should poll for them.
-    pub(crate) fn is_dense(&self) -> bool {
-        self.dense.load(Ordering::Relaxed) && nanoseconds(Instant::now()) >= self.backoff_until.load(Ordering::Relaxed)
+    fn state(&self) -> std::sync::MutexGuard<'_, weft_shm::BusyPoll<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether answers arrive so densely that a thread should poll for them.
+    pub(crate) fn is_worthwhile(&self) -> bool {
+        self.state().is_worthwhile(Instant::now())
     }
 
     /// Polls until `came` returns true, for a limited time and no longer than until `deadline`.
-    pub(crate) fn look(&self, deadline: Option<Instant>, mut came: impl FnMut() -> bool) {
+    pub(crate) fn poll(&self, deadline: Option<Instant>, mut came: impl FnMut() -> bool) {
         let begin = Instant::now();
-        let mut before = Duration::ZERO;
+        let mut before = begin;
         loop {
-            for _ in 0..LOOKS {
+            for _ in 0..POLLS_PER_READING {
                 if came() {
                     return;
                 }
                 std::hint::spin_loop();
             }
-            let passed = begin.elapsed();
-            if passed.saturating_sub(before) >= PREEMPTED {
-                self.backoff_until.store(nanoseconds(begin + passed + BACKOFF), Ordering::Relaxed);
-            }
-            before = passed;
-            if passed >= LOOK || deadline.is_some_and(|deadline| begin + passed >= deadline) {
-                return self.dense.store(false, Ordering::Relaxed);
-            }
-            if passed >= YIELD_AFTER {
-                std::thread::yield_now();
+            let now = Instant::now();
+            let next = {
+                let mut state = self.state();
+                state.on_away(before, now);
+                state.on_empty(begin, now)
+            };
+            before = now;
+            match next {
+                Next::Sleep => return,
+                _ if deadline.is_some_and(|deadline| now >= deadline) => return self.state().on_fruitless(),
+                Next::Yield => std::thread::yield_now(),
+                Next::Poll => {}
             }
         }
     }
 
     /// Records the length of a thread's sleep.
     pub(crate) fn on_slept(&self, length: Duration) {
-        if length < DENSE {
-            self.dense.store(true, Ordering::Relaxed);
-        }
+        self.state().on_gap(length);
     }
 }

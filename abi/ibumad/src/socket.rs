@@ -216,8 +216,8 @@ impl Socket {
         if lock(&self.inbox).is_ready() {
             return Ok(());
         }
-        if self.busy_poll.is_dense() && lock(&self.inbox).begin_look() {
-            self.busy_poll.look(deadline, || lock(&self.inbox).stirs());
+        if self.busy_poll.is_worthwhile() && lock(&self.inbox).begin_look() {
+            self.busy_poll.poll(deadline, || lock(&self.inbox).stirs());
         }
         let waited = if lock(&self.inbox).begin_sleep() { self.sleep(fd, deadline) } else { Ok(()) };
         let call = {

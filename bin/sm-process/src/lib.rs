@@ -4,7 +4,6 @@
 mod address;
 mod args;
 mod balance;
-mod busy_poll;
 mod check;
 mod commands;
 mod console;

@@ -7,13 +7,13 @@ use std::time::Instant as StdInstant;
 
 use anyhow::{Context, Result, bail};
 use weft_ipc::{ConnectOptions, HOST_VARIABLE, UmadClient};
+use weft_shm::{BusyPoll, BusyPollLimits, Next};
 use weft_sm::io::{GmpOut, Peer, SmpOut};
 use weft_verbs::Duration;
 use weft_wire::mad::{Class, GSI_QKEY, MAD_LEN, Mad, MadHeader, Method, SMI_QPN};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::address::{address_of, peer_of};
-use super::busy_poll::BusyPoll;
 use weft_client::umad::{CaPort, IssmNode, Library, MethodMask, Packet, Port, Registration};
 
 /// A received datagram or a timeout report.
@@ -29,6 +29,25 @@ pub enum Received {
     GmpTimeout(Peer, Vec<u8>),
 }
 
+const BUSY_POLL: BusyPollLimits = BusyPollLimits {
+    // Longer than the daemon takes for the datagrams that it carries in one turn.
+    period: Duration::from_micros(50),
+    // A wake-up after a shorter sleep than this is premature: datagrams come fast.
+    dense: Duration::from_micros(200),
+    // A sweep begins with one answer, and goes on as fast as answers come.
+    dense_min: 1,
+    // Between the answers of one sweep the manager waits for slow nodes now and then.
+    fruitless_max: 8,
+    // The daemon, which answers, may need this processor.
+    yield_after: Duration::ZERO,
+    // The manager's datagrams are the work that other threads wait for, so it does not back off.
+    preempted: Duration::MAX,
+    backoff: Duration::ZERO,
+};
+
+/// While the manager polls, it checks other event sources this often: clients, signals, finished jobs.
+const OTHERS_EVERY: Duration = Duration::from_millis(1);
+
 /// An open port with its agents.
 pub struct SmPort {
     port: Port,
@@ -41,7 +60,9 @@ pub struct SmPort {
     inward: Packet,
     /// A datagram received during busy polling.
     found: Option<Received>,
-    busy_poll: BusyPoll,
+    busy_poll: BusyPoll<StdInstant>,
+    /// When the other event sources were last checked.
+    others_at: StdInstant,
     is_sm: Option<IsSm>,
     device: CaPort,
 }
@@ -90,9 +111,9 @@ impl SmPort {
         let sa = agent(Class::SUBN_ADM, 2, 1, &asked)?;
         let out = Packet::new(library, MAD_LEN);
         let inward = Packet::new(library, MAD_LEN);
-        let busy_poll = BusyPoll::new(StdInstant::now());
+        let (busy_poll, others_at) = (BusyPoll::new(&BUSY_POLL), StdInstant::now());
         let smi = [lid_routed, directed];
-        Ok(SmPort { port, smi, sa, out, inward, found: None, busy_poll, is_sm: None, device })
+        Ok(SmPort { port, smi, sa, out, inward, found: None, busy_poll, others_at, is_sm: None, device })
     }
 
     /// The port's device and attributes.
@@ -113,7 +134,7 @@ impl SmPort {
             return self.wait_simulated(others, timeout, expected);
         }
         let begin = StdInstant::now();
-        let looks = self.busy_poll.is_dense();
+        let looks = self.busy_poll.is_worthwhile(begin);
         if looks && !self.look(begin, timeout)? && self.found.is_some() {
             return Ok((true, false));
         }
@@ -122,7 +143,7 @@ impl SmPort {
         }
         let asleep = StdInstant::now();
         let ready = self.port.wait(Some(others), timeout)?;
-        self.busy_poll.on_slept(asleep.elapsed());
+        self.busy_poll.on_gap(asleep.elapsed());
         Ok(ready)
     }
 
@@ -138,7 +159,7 @@ impl SmPort {
         std::thread::yield_now();
         self.found = self.receive()?;
         if self.found.is_some() {
-            return Ok((true, self.busy_poll.is_for_others(StdInstant::now())));
+            return Ok((true, self.others_are_due(StdInstant::now())));
         }
         if !expected {
             let other = self.port.wait_for_others(others, timeout)?;
@@ -155,11 +176,20 @@ impl SmPort {
             self.found = self.receive()?;
             let now = StdInstant::now();
             let goes_on = timeout.is_none_or(|timeout| now.duration_since(begin) < timeout);
-            if self.found.is_some() || !self.busy_poll.looks_on(begin, now) || !goes_on {
-                return Ok(self.busy_poll.is_for_others(now));
+            if self.found.is_some() || self.busy_poll.on_empty(begin, now) == Next::Sleep || !goes_on {
+                return Ok(self.others_are_due(now));
             }
             std::thread::yield_now();
         }
+    }
+
+    /// Returns whether the other event sources are due for a check.
+    fn others_are_due(&mut self, now: StdInstant) -> bool {
+        let due = now.saturating_duration_since(self.others_at) >= OTHERS_EVERY;
+        if due {
+            self.others_at = now;
+        }
+        due
     }
 
     /// Sets or clears IsSM on the port.

@@ -91,8 +91,11 @@ impl Connection {
                 fds.push(end.socket.as_fd());
                 fds.extend(end.rings.as_ref().map(AsFd::as_fd));
             }
-            let cable = next.attach.cable.and_then(|client| Some((client, host.cables.take_programs(client)?)));
-            if let Some((_, end)) = &cable {
+            let packet_channel = next
+                .attach
+                .packet_channel
+                .and_then(|client| Some((client, host.packet_channels.take_programs(client)?)));
+            if let Some((_, end)) = &packet_channel {
                 fds.extend([end.memory.as_fd(), end.bell.as_fd(), end.call.as_fd()]);
             }
             match unix::send(&self.fd, &next.bytes, &fds, Wait::No) {
@@ -101,8 +104,8 @@ impl Connection {
                     if let Some((handle, end)) = umad {
                         host.umad.keep_programs_end(handle, end);
                     }
-                    if let Some((client, end)) = cable {
-                        host.cables.keep_programs(client, end);
+                    if let Some((client, end)) = packet_channel {
+                        host.packet_channels.keep_programs(client, end);
                     }
                     return Ok(());
                 }

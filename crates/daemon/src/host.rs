@@ -92,11 +92,11 @@ pub trait Host {
     /// Closes the socket of a port.
     fn close_umad(&mut self, handle: u32);
 
-    /// Makes a program's cable to the fabric's switches.
-    fn open_cable(&mut self, client: ClientId) -> Result<Option<SwitchEnd>, Refusal>;
+    /// Makes a program's packet channel to the fabric's switches.
+    fn open_packet_channel(&mut self, client: ClientId) -> Result<Option<SwitchEnd>, Refusal>;
 
-    /// Closes a program's cable.
-    fn close_cable(&mut self, client: ClientId);
+    /// Closes a program's packet channel.
+    fn close_packet_channel(&mut self, client: ClientId);
 
     /// Takes back the events sent to a channel that the program has not read, oldest first.
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent>;
@@ -120,10 +120,10 @@ pub trait Host {
     /// Closes the files of a publication.
     fn unpublish(&mut self, slot: u32);
 
-    /// Makes, or takes back, a pair of lanes.
+    /// Makes, or takes back, a pair of rings.
     fn make_pair(&mut self, slots: Slots, same_user: bool, brought: Option<&OwnedFd>) -> Result<(), Refusal>;
 
-    /// Closes a pair of lanes, if there is one.
+    /// Closes a pair of rings, if there is one.
     fn forget_pair(&mut self, slots: Slots);
 
     /// Returns the reply that connects slot `own` to slot `peer`; `None` if there is no such pair.
@@ -156,7 +156,7 @@ pub struct FakeHost {
     pub ledgers: std::collections::BTreeMap<ClientId, (CountersPage, ObjectsPage)>,
     /// Publications, by slot.
     pub published: std::collections::BTreeMap<u32, Publication>,
-    /// Pairs of lanes, and whether both processes belong to one user.
+    /// Pairs of rings, and whether both processes belong to one user.
     pub pairs: std::collections::BTreeMap<Slots, bool>,
     /// Questions without an answer.
     pub questions: std::collections::BTreeSet<QuestionId>,
@@ -265,11 +265,11 @@ impl Host for FakeHost {
         assert!(self.umad.remove(&handle), "port {handle} is not open");
     }
 
-    fn open_cable(&mut self, _client: ClientId) -> Result<Option<SwitchEnd>, Refusal> {
+    fn open_packet_channel(&mut self, _client: ClientId) -> Result<Option<SwitchEnd>, Refusal> {
         Ok(None)
     }
 
-    fn close_cable(&mut self, _client: ClientId) {}
+    fn close_packet_channel(&mut self, _client: ClientId) {}
 
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent> {
         assert!(self.channels.contains(&channel), "channel {channel} is not open");

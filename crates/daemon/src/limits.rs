@@ -73,7 +73,7 @@ pub const SURVIVING_SOCKETS_MIN: usize = 16;
 /// Event channels of the connection manager that one user may have; root may have all. Each takes two descriptors.
 pub const CM_CHANNELS_PER_USER_MAX: usize = 16 << 10;
 
-/// Pairs of lanes that one process may have requested while the other end has not fetched them.
+/// Pairs of rings that one process may have requested while the other end has not fetched them.
 pub const PAIRS_UNFETCHED_MAX: usize = 256;
 
 /// Share of the daemon's descriptors, in eighths, for pairs that not both ends have fetched. A pair between two users
@@ -83,8 +83,8 @@ pub const PAIRS_DESCRIPTOR_EIGHTHS: u64 = 1;
 /// Share of the daemon's descriptors, in eighths, for event channels.
 pub const CM_CHANNELS_DESCRIPTOR_EIGHTHS: u64 = 6;
 
-/// Packets that wait at the last switch for room in one program's cable.
-pub const CABLE_QUEUE_PACKETS_MAX: usize = 4096;
+/// Packets that wait at the last switch for room in one program's packet channel.
+pub const CHANNEL_QUEUE_PACKETS_MAX: usize = 4096;
 
 /// Bytes of these packets.
-pub const CABLE_QUEUE_BYTES_MAX: usize = 4 << 20;
+pub const CHANNEL_QUEUE_BYTES_MAX: usize = 4 << 20;

@@ -1,4 +1,4 @@
-//! Files that processes of this host share: each one's publication, and the pairs of lanes between connected processes.
+//! Files that processes of this host share: each one's publication, and the pairs of rings between connected processes.
 //! The daemon makes the files, so that it never has to take in and close an untrusted one; it closes a pair's once both
 //! ends have them.
 
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use weft_ipc::{PeerGrant, Publication, Refusal};
-use weft_link::shm::{BOARD_BYTES, PAIR_BYTES};
+use weft_link::shm::{DIRECTORY_BYTES, PAIR_BYTES};
 use weft_sys::bell::bell;
 use weft_sys::event::EventFd;
 use weft_sys::{share, shared};
@@ -30,14 +30,14 @@ pub fn ordered(one: u32, other: u32) -> Slots {
 struct Published {
     generation: u64,
     doorbell: OwnedFd,
-    board_and_arena: Option<(OwnedFd, OwnedFd)>,
+    directory_and_arena: Option<(OwnedFd, OwnedFd)>,
     process: Option<Arc<OwnedFd>>,
 }
 
 /// A pair that at least one end has not fetched.
 #[derive(Debug)]
 struct Pair {
-    lanes: OwnedFd,
+    rings: OwnedFd,
     /// For two users: bells that wake the lower and the higher, each as (to hear, to ring). With the eventfd that one
     /// user's processes share, either user could make the other sleep in a write.
     bells: Option<[(OwnedFd, OwnedFd); 2]>,
@@ -76,11 +76,11 @@ impl Pairs {
         brought: &[OwnedFd],
     ) -> Result<bool, Refusal> {
         let made = if what.brings { take_back(what, brought) } else { make(what) };
-        let (doorbell, board_and_arena) =
+        let (doorbell, directory_and_arena) =
             made.map_err(|error| refuse(EMFILE, format!("could not make the files for connections: {error}")))?;
         let process = self.processes.get(&client).cloned();
-        let shares = board_and_arena.is_some();
-        self.published.insert(slot, Published { generation: what.generation, doorbell, board_and_arena, process });
+        let shares = directory_and_arena.is_some();
+        self.published.insert(slot, Published { generation: what.generation, doorbell, directory_and_arena, process });
         Ok(shares)
     }
 
@@ -89,10 +89,11 @@ impl Pairs {
         self.published.remove(&slot);
     }
 
-    /// Returns the descriptors for the process itself: doorbell, board, arena.
+    /// Returns the descriptors for the process itself: doorbell, key directory, arena.
     pub fn own(&self, slot: u32) -> Vec<BorrowedFd<'_>> {
         let Some(published) = self.published.get(&slot) else { return Vec::new() };
-        let shared = published.board_and_arena.iter().flat_map(|(board, arena)| [board.as_fd(), arena.as_fd()]);
+        let shared =
+            published.directory_and_arena.iter().flat_map(|(directory, arena)| [directory.as_fd(), arena.as_fd()]);
         [published.doorbell.as_fd()].into_iter().chain(shared).collect()
     }
 
@@ -108,14 +109,14 @@ impl Pairs {
             return Err(refuse(EMFILE, "too many connections between processes are unfinished: try again"));
         }
         let make = || -> io::Result<Pair> {
-            let lanes = match brought {
+            let rings = match brought {
                 Some(pair) if shared::is_sealed(pair, PAIR_BYTES) => pair.try_clone()?,
                 _ => shared::create_file("weft-pair", PAIR_BYTES)?.into(),
             };
             let bells = if same_user { None } else { Some([bell()?, bell()?]) };
-            Ok(Pair { lanes, bells })
+            Ok(Pair { rings, bells })
         };
-        let pair = make().map_err(|error| refuse(EMFILE, format!("could not make the lanes: {error}")))?;
+        let pair = make().map_err(|error| refuse(EMFILE, format!("could not make the rings: {error}")))?;
         self.pairs.insert(slots, pair);
         Ok(())
     }
@@ -136,10 +137,10 @@ impl Pairs {
         })
     }
 
-    /// Returns the descriptors of that reply: pair, doorbell, bell, process, board, arena.
+    /// Returns the descriptors of that reply: pair, doorbell, bell, process, key directory, arena.
     pub fn descriptors(&self, own: u32, peer: u32) -> Vec<BorrowedFd<'_>> {
         let Some((pair, ours, theirs)) = self.meeting(own, peer) else { return Vec::new() };
-        let mut fds = vec![pair.lanes.as_fd()];
+        let mut fds = vec![pair.rings.as_fd()];
         match &pair.bells {
             None => fds.push(theirs.doorbell.as_fd()),
             Some([lower, higher]) => {
@@ -149,7 +150,9 @@ impl Pairs {
         }
         fds.extend(theirs.process.as_ref().map(|process| process.as_fd()));
         fds.extend(
-            share_with(pair, ours, theirs).into_iter().flat_map(|(board, arena)| [board.as_fd(), arena.as_fd()]),
+            share_with(pair, ours, theirs)
+                .into_iter()
+                .flat_map(|(directory, arena)| [directory.as_fd(), arena.as_fd()]),
         );
         fds
     }
@@ -159,24 +162,24 @@ impl Pairs {
     }
 }
 
-/// Returns the peer's board and arena, if both processes belong to one user and both share memory.
+/// Returns the peer's key directory and arena, if both processes belong to one user and both share memory.
 fn share_with<'a>(pair: &Pair, ours: &Published, theirs: &'a Published) -> Option<&'a (OwnedFd, OwnedFd)> {
-    theirs.board_and_arena.as_ref().filter(|_| pair.bells.is_none() && ours.board_and_arena.is_some())
+    theirs.directory_and_arena.as_ref().filter(|_| pair.bells.is_none() && ours.directory_and_arena.is_some())
 }
 
 type Made = (OwnedFd, Option<(OwnedFd, OwnedFd)>);
 
 fn make(what: Publication) -> io::Result<Made> {
-    // A published process without lanes would be unreachable; an unpublished one is reachable by packets.
+    // A published process without rings would be unreachable; an unpublished one is reachable by packets.
     if !weft_sys::file_size::allows(PAIR_BYTES as u64) {
-        let text = "the weft daemon's file size limit is too small for lanes (ulimit -f)";
+        let text = "the weft daemon's file size limit is too small for rings (ulimit -f)";
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
     }
     let shared = || -> io::Result<_> {
-        let board: File = shared::create_file("weft-board", BOARD_BYTES)?;
-        Ok((board.into(), share::Arena::create_file()?.into()))
+        let directory: File = shared::create_file("weft-board", DIRECTORY_BYTES)?;
+        Ok((directory.into(), share::Arena::create_file()?.into()))
     };
-    // Without space for an arena (`ulimit -f`) there are still lanes.
+    // Without space for an arena (`ulimit -f`) there are still rings.
     let shared = if what.shares { shared().ok() } else { None };
     Ok((EventFd::new()?.into(), shared))
 }
@@ -185,8 +188,8 @@ fn take_back(what: Publication, brought: &[OwnedFd]) -> io::Result<Made> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "not the files of a publication");
     match (what.shares, brought) {
         (false, [doorbell]) => Ok((doorbell.try_clone()?, None)),
-        (true, [doorbell, board, arena]) if shared::is_sealed(board, BOARD_BYTES) => {
-            Ok((doorbell.try_clone()?, Some((board.try_clone()?, arena.try_clone()?))))
+        (true, [doorbell, directory, arena]) if shared::is_sealed(directory, DIRECTORY_BYTES) => {
+            Ok((doorbell.try_clone()?, Some((directory.try_clone()?, arena.try_clone()?))))
         }
         _ => Err(wrong()),
     }

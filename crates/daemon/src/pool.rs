@@ -21,7 +21,7 @@ use weft_sys::{node, sockopt};
 use crate::anchor::{self, Anchor};
 use crate::cm_service::{ChannelSockets, Memberships};
 use crate::gsi::Gsi;
-use crate::hops::CableFds;
+use crate::hops::PacketChannelFds;
 use crate::host::{Adopted, Host};
 use crate::ledgers::Ledgers;
 use crate::limits::{CM_CHANNELS_DESCRIPTOR_EIGHTHS, PAIRS_DESCRIPTOR_EIGHTHS, POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN};
@@ -58,8 +58,8 @@ pub struct PoolHost {
     pub channels: ChannelSockets,
     /// Sockets of ports for management datagrams.
     pub umad: UmadSockets,
-    /// Cables of programs in packet mode.
-    pub cables: CableFds,
+    /// Packet channels of programs in packet mode.
+    pub packet_channels: PacketChannelFds,
     /// Groups joined for the connection manager.
     pub memberships: Memberships,
     /// Ledgers of processes.
@@ -297,12 +297,15 @@ impl Host for PoolHost {
         self.umad.close(handle);
     }
 
-    fn open_cable(&mut self, client: ClientId) -> Result<Option<SwitchEnd>, Refusal> {
-        self.cables.open(client).map(Some).map_err(|error| failed("make a cable to the fabric's switches", &error))
+    fn open_packet_channel(&mut self, client: ClientId) -> Result<Option<SwitchEnd>, Refusal> {
+        self.packet_channels
+            .open(client)
+            .map(Some)
+            .map_err(|error| failed("make a packet channel to the fabric's switches", &error))
     }
 
-    fn close_cable(&mut self, client: ClientId) {
-        self.cables.close(client);
+    fn close_packet_channel(&mut self, client: ClientId) {
+        self.packet_channels.close(client);
     }
 
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent> {

@@ -1,8 +1,8 @@
 //! The daemon's loop: one thread, one epoll, asleep while there is no work. It moves bytes between the sockets and the
 //! broker, and the broker decides.
 
-mod cables;
 mod cm;
+mod packet_channels;
 mod placement;
 mod rings;
 mod umad;
@@ -32,7 +32,7 @@ use crate::pool::{PoolHost, Survivors, survivors};
 use crate::routes::{self, Routes};
 use crate::slots::ClientId;
 use crate::standby::Standby;
-use cables::Attended;
+use packet_channels::Attended;
 use rings::Rings;
 
 const TOKEN_LISTENER: u64 = 0;
@@ -42,8 +42,8 @@ const TOKEN_CLIENTS: u64 = 2;
 
 /// Sockets of queue pair 1.
 const TOKEN_GSI: u64 = 1 << 62;
-/// Cables of programs: this, with the client's number.
-const TOKEN_CABLES: u64 = 1 << 60;
+/// Packet channels of programs: this, with the client's number.
+const TOKEN_PACKET_CHANNELS: u64 = 1 << 60;
 /// Sockets of ports for management datagrams: this, with the port's handle.
 const TOKEN_UMAD: u64 = 1 << 61;
 /// An event channel that is full: this, with its number.
@@ -190,7 +190,7 @@ impl Server {
     pub(crate) fn serve(mut self) -> anyhow::Result<()> {
         let mut ready = Vec::new();
         loop {
-            let mut attending = self.serve_rings() | self.serve_cables();
+            let mut attending = self.serve_rings() | self.serve_packet_channels();
             self.perform();
             attending |= self.rings.has_unread() | self.attended.some();
             if self.stopping {
@@ -227,7 +227,7 @@ impl Server {
             }
             TOKEN_GSI => self.on_gsi(now),
             token if token & TOKEN_CHANNELS != 0 => self.on_channel((token & !TOKEN_CHANNELS) as u32),
-            token if token & TOKEN_CABLES != 0 => self.on_cable(now, token & !TOKEN_CABLES),
+            token if token & TOKEN_PACKET_CHANNELS != 0 => self.on_packet_channel(now, token & !TOKEN_PACKET_CHANNELS),
             token if token & TOKEN_UMAD != 0 => self.on_umad(now, (token & !TOKEN_UMAD) as u32, event),
             token => {
                 let client = (token - TOKEN_CLIENTS) / 2;
@@ -363,7 +363,7 @@ impl Server {
         self.perform_for_umad(Instant::now());
         self.perform_for_cm(Instant::now());
         self.perform_for_clients();
-        self.perform_for_cables(Instant::now());
+        self.perform_for_packet_channels(Instant::now());
         if !self.broker.take_changed() {
             return;
         }

@@ -8,10 +8,12 @@ use std::sync::mpsc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weft_hca::HcaUsage;
 use weft_ipc::{PathTraffic, Usage};
+use weft_shm::yield_processor;
 use weft_sys::event::EventFd;
 use weft_sys::{fork, thread};
 use weft_verbs::{Duration, Instant};
 
+use crate::clock;
 use crate::driver::{Driver, LOOK_INTERVAL, Seen};
 use crate::engine::Engine;
 use crate::fabric;
@@ -19,7 +21,6 @@ use crate::instruments::LedgerUpdate;
 use crate::sources::Sources;
 use crate::spin::Spin;
 use crate::trace::{self, Kind};
-use crate::{busy_poll, clock};
 
 /// Stack size of the thread; nothing here recurses.
 const STACK_BYTES: usize = 256 << 10;
@@ -119,7 +120,7 @@ impl Background {
                 }
                 Serve::Spin if awake < AWAKE_TURNS_MAX => {
                     awake += 1;
-                    self.spin.on_yield(busy_poll::yield_processor());
+                    self.spin.on_yield(yield_processor(clock::now));
                     continue;
                 }
                 Serve::Again | Serve::Spin => self.sleep(true, Some(Duration::ZERO)),
@@ -343,7 +344,7 @@ impl Engine {
         if let Some(host) = guard.as_mut().and_then(|pump| pump.hca.memory().same_host.host()) {
             host.handle_watch();
             for slot in host.take_broken() {
-                crate::log::note(&format!("the process of slot {slot} broke the rules of its lane, which is closed"));
+                crate::log::note(&format!("the process of slot {slot} broke the rules of its ring, which is closed"));
             }
         }
         self.driver.unlock(guard);

@@ -117,13 +117,13 @@ impl Engine {
     /// Stops watching a bell that has no ringer any more.
     pub(crate) fn forget_source(&self, bell: Option<OwnedFd>) {
         if let (Some(bell), Some(sources)) = (bell, self.sources.get()) {
-            sources.forget_cable(bell);
+            sources.forget_packet_channel(bell);
         }
     }
 
-    /// Returns the wake-up token of the cable to a fabric's switches.
-    pub(crate) fn cable_tokens(&self) -> Tokens {
-        self.sources.get().map_or(0, Sources::cable_tokens)
+    /// Returns the wake-up token of the packet channel to a fabric's switches.
+    pub(crate) fn packet_channel_tokens(&self) -> Tokens {
+        self.sources.get().map_or(0, Sources::packet_channel_tokens)
     }
 
     /// Closes an open device. Its objects stay until they are destroyed.
@@ -395,7 +395,7 @@ impl Engine {
         let by_wire = config::loops_by_wire()?;
         self.sharing.set_policy(config::sharing()?);
         let slot = session.allocate_slot()?;
-        let hops = session.open_cable()?;
+        let hops = session.open_packet_channel()?;
         let by_hops = hops.is_some();
         let capture = config::capture(by_hops)?;
         let mut pump = Pump::new(PumpConfig {

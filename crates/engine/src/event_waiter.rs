@@ -173,8 +173,9 @@ impl Engine {
         }
         if woken & SERVE != 0 {
             self.driver.on_event_waiter();
-            // If not parked, this thread slept beside the background thread, and must react to the cable's bell itself.
-            if parked || woken & self.cable_tokens() != 0 {
+            // If not parked, this thread slept beside the background thread, and must react to the packet channel's
+            // bell itself.
+            if parked || woken & self.packet_channel_tokens() != 0 {
                 self.forget_source(pump.wake_up());
             }
             self.serve_waiting(pump, parked);

@@ -1,4 +1,4 @@
-//! The InfiniBand fabric as a process of a virtual host knows it: which of its paths are open. Data goes through lanes
+//! The InfiniBand fabric as a process of a virtual host knows it: which of its paths are open. Data goes through rings
 //! and direct copies as between any processes of one host, as long as the daemon says that packets would arrive. On a
 //! closed path it is lost, and the queue pair's own timers notice.
 

@@ -10,7 +10,6 @@
 //! ```
 
 mod background;
-mod busy_poll;
 mod clock;
 mod config;
 mod devices;

@@ -4,11 +4,12 @@
 //! formerly polling program left, the next poll that takes the last completion turns the pump a little longer: the
 //! peer's next message mostly arrives within that time. This continues as long as it succeeds.
 
+use weft_shm::yield_processor;
 use weft_transport::RxPacket;
 use weft_verbs::{Duration, Instant};
 use weft_wire::opcode::Kind;
 
-use crate::busy_poll;
+use crate::clock;
 use crate::engine::Engine;
 
 /// How long a poll continues.
@@ -115,7 +116,7 @@ impl Engine {
             let mut guard = self.driver.lock(&self.pump);
             let Some(pump) = guard.as_mut() else { return };
             if let Some(yielded) = yielded.take() {
-                pump.busy_poll.on_yield(yielded, pump.instruments.arrivals);
+                pump.yielding.on_yield(yielded, pump.instruments.arrivals);
             }
             self.driver.on_poll(true);
             let came = pump.turn_briefly().unwrap_or(0);
@@ -129,18 +130,18 @@ impl Engine {
                 _ => Some(Ended::Completed),
             };
             if came > 0 {
-                pump.busy_poll.on_arrival();
+                pump.yielding.on_arrival();
             }
             if let Some(ended) = ended {
                 pump.memory_wait.on_ended(ended, now);
             }
-            let must_yield = ended.is_none() && (pump.busy_poll.must_yield(now) || is_over);
+            let must_yield = ended.is_none() && (pump.yielding.must_yield(now) || is_over);
             self.leave(guard);
             match ended {
                 Some(Ended::TimedOut) => return self.driver.wake(),
                 Some(_) => return,
                 None if must_yield => {
-                    yielded = Some(busy_poll::yield_processor());
+                    yielded = Some(yield_processor(clock::now));
                     yields += 1;
                 }
                 None => {}

@@ -1,10 +1,11 @@
 //! Threads that poll a completion queue: they turn the pump, and yield their processor where another poller needs it
-//! ([`crate::busy_poll`]).
+//! ([`weft_shm::yielding`]).
 
+use weft_shm::yield_processor;
 use weft_verbs::{CqId, VerbsError, Wc};
 
 use crate::engine::{CLOSED, DEAD, Engine};
-use crate::{busy_poll, clock, trace};
+use crate::{clock, trace};
 
 impl Engine {
     /// Takes completions off a queue. If there are none, turns the pump once and checks again.
@@ -32,10 +33,10 @@ impl Engine {
         // A brief turn that finds nothing does not read the clock. A turn without arrivals may still have completed
         // sends.
         let must_yield = match came {
-            Some(0) if polled == Ok(0) => pump.busy_poll.must_yield(pump.turned_at()),
+            Some(0) if polled == Ok(0) => pump.yielding.must_yield(pump.turned_at()),
             None if turn => false,
             _ => {
-                pump.busy_poll.on_arrival();
+                pump.yielding.on_arrival();
                 false
             }
         };
@@ -54,14 +55,14 @@ impl Engine {
     /// Lets others have the processor, and polls again.
     #[cold]
     fn poll_after_yield(&self, cq: CqId, out: &mut [Wc]) -> Result<usize, VerbsError> {
-        let yielded = busy_poll::yield_processor();
+        let yielded = yield_processor(clock::now);
         let mut guard = self.driver.lock(&self.pump);
         let Some(pump) = guard.as_mut() else {
             return Err(CLOSED);
         };
-        pump.busy_poll.on_yield(yielded, pump.instruments.arrivals);
+        pump.yielding.on_yield(yielded, pump.instruments.arrivals);
         if pump.turn(yielded.back_at, false) > 0 {
-            pump.busy_poll.on_arrival();
+            pump.yielding.on_arrival();
         }
         let polled = pump.hca.poll_cq(cq, out);
         trace_polled(&polled, out);

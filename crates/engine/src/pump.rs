@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 
 use weft_hca::{Hca, HcaConfig, HcaUsage};
 use weft_link::{NULL_MEMORY, Stack, StackConfig};
+use weft_shm::AdaptiveYield;
 use weft_transport::TxBatch;
 use weft_verbs::{Duration, Event, Instant};
 
-use crate::busy_poll::BusyPoll;
 use crate::clock;
 use crate::gather::Gather;
 use crate::instruments::Instruments;
@@ -21,7 +21,7 @@ use crate::trace;
 /// Maximum number of batches sent in one turn; the rest goes in the next turn, after a check for arrivals.
 const BATCHES_MAX: usize = 4;
 
-/// Maximum number of turns that check the lanes alone between two whole turns: some microseconds.
+/// Maximum number of turns that check the rings alone between two whole turns: some microseconds.
 const BRIEF_TURNS_MAX: u32 = 64;
 
 /// Unsuccessful polls between two clock readings, where only packets are expected.
@@ -50,7 +50,7 @@ pub struct Pump {
     gather: Gather,
     socket_poll: SocketPollInterval,
     /// When threads that poll without success yield.
-    pub busy_poll: BusyPoll,
+    pub yielding: AdaptiveYield,
     /// Whether the program waits for WRITEs by reading its memory.
     pub memory_wait: MemoryWait,
     /// Counters for tools, beside those of the adapters and the links.
@@ -84,7 +84,7 @@ impl Pump {
             batch: TxBatch::default(),
             gather: Gather::default(),
             socket_poll: SocketPollInterval::default(),
-            busy_poll: BusyPoll::default(),
+            yielding: AdaptiveYield::default(),
             memory_wait: MemoryWait::default(),
             instruments: Instruments::default(),
             report_at: None,
@@ -172,7 +172,7 @@ impl Pump {
         self.turned_at
     }
 
-    /// Turns the pump for a polling thread. If all peers are on this host, it checks one lane each time, and all the
+    /// Turns the pump for a polling thread. If all peers are on this host, it checks one ring each time, and all the
     /// rest now and then. Returns how many frames and datagrams came, or `None` if the turn was brief and found
     /// nothing.
     #[inline]
@@ -292,7 +292,7 @@ impl Pump {
     }
 
     /// Ends a thread's service before it sleeps or returns to the program. Returns whether another turn has nothing to
-    /// do; then the lanes are announced as unwatched.
+    /// do; then the rings are announced as unwatched.
     pub fn rests(&mut self) -> bool {
         let sends = self.hca.wants_transmit() && !self.stack.is_blocked();
         !sends && !self.stack.is_attached() && self.fall_asleep()

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use parking_lot::MutexGuard;
 use weft_ipc::{PeerMet, RequestError};
-use weft_link::shm::{Host, HostConfig, PeerConfig, board_file, find_board};
+use weft_link::shm::{Host, HostConfig, PeerConfig, directory_file, find_directory};
 use weft_transport::same_host::PeerId;
 use weft_verbs::{Gid, QPN_INDEX_BITS, QpAttr, QpAttrMask, QpId, QpState, VerbsError};
 
@@ -112,21 +112,21 @@ impl Engine {
 
     fn attach(&self, slot: u32, met: PeerMet) -> Result<Option<PeerId>, EngineError> {
         let PeerMet { generation, pair, doorbell, bell, process, shared } = met;
-        let (board, arena) = shared.unzip();
-        let found = match (&board, &bell, &process) {
-            // A daemon of another user hands out no boards: processes of the same user find each other's boards
-            // themselves.
-            (None, None, Some(process)) => find_board(process, slot, generation),
+        let (directory, arena) = shared.unzip();
+        let found = match (&directory, &bell, &process) {
+            // A daemon of another user hands out no key directories: processes of the same user find each other's key
+            // directories themselves.
+            (None, None, Some(process)) => find_directory(process, slot, generation),
             _ => None,
         };
-        let (is_found, board) = (found.is_some(), found.or(board));
-        let config = PeerConfig { slot, generation, pair, doorbell, bell, process, board, found: is_found, arena };
+        let (is_found, directory) = (found.is_some(), found.or(directory));
+        let config = PeerConfig { slot, generation, pair, doorbell, bell, process, directory, found: is_found, arena };
         let mut guard = self.driver.lock(&self.pump);
         let Some(pump) = guard.as_mut() else { return Ok(None) };
         let Some(host) = pump.hca.memory().same_host.host() else { return Ok(None) };
         let peer = host.attach(config)?;
         pump.hca.open_lanes();
-        // Frames may wait in its lane: a sleeping thread has not checked it.
+        // Frames may wait in its ring: a sleeping thread has not checked it.
         self.driver.wake();
         self.leave(guard);
         Ok(Some(peer))
@@ -143,22 +143,22 @@ impl Engine {
     /// Publishes this process, which has just got its slot.
     pub(crate) fn publish(&self, session: &mut Session, pump: &mut Pump, slot: u32) -> Result<(), EngineError> {
         let generation = weft_sys::random::u64();
-        // Before any process can meet this one: with neither board, this process could not read its lanes.
-        let own_board = board_file();
-        let published = session.publish_process(generation, own_board.is_ok())?;
+        // Before any process can meet this one: with neither key directory, this process could not read its rings.
+        let own_directory = directory_file();
+        let published = session.publish_process(generation, own_directory.is_ok())?;
         let doorbell = published.doorbell.try_clone()?;
-        let board = published.shared.as_ref().map(|(board, _)| board.try_clone()).transpose()?;
-        let board = board.or(own_board.ok());
+        let directory = published.shared.as_ref().map(|(directory, _)| directory.try_clone()).transpose()?;
+        let directory = directory.or(own_directory.ok());
         if let Some((_, arena)) = &published.shared {
             self.sharing.set_file(arena.try_clone()?);
         }
-        let host = Host::new(HostConfig { slot, generation, doorbell, board })?;
+        let host = Host::new(HostConfig { slot, generation, doorbell, directory })?;
         pump.hca.memory().same_host.set_host(host);
         Ok(())
     }
 
-    /// Shares registered pages from the first queue pair on that connects within the host. The board announces them
-    /// before any peer may use them.
+    /// Shares registered pages from the first queue pair on that connects within the host. The key directory announces
+    /// them before any peer may use them.
     fn share_registered(&self) {
         if !self.share_all() {
             return;

@@ -81,12 +81,12 @@ impl Session {
         Ok(slot)
     }
 
-    /// Opens the cable to the switches of a fabric whose packets go hop by hop, if this process is on one.
-    pub fn open_cable(&mut self) -> Result<Option<HopsLink>, EngineError> {
+    /// Opens the packet channel to the switches of a fabric whose packets go hop by hop, if this process is on one.
+    pub fn open_packet_channel(&mut self) -> Result<Option<HopsLink>, EngineError> {
         if self.devices.iter().all(|device| device.attr.fabric().is_none()) {
             return Ok(None);
         }
-        let Some(HopsFds { memory, bell, call }) = self.client.open_cable()? else { return Ok(None) };
+        let Some(HopsFds { memory, bell, call }) = self.client.open_packet_channel()? else { return Ok(None) };
         // The memory's descriptor closes once the memory is mapped.
         [&bell, &call].into_iter().for_each(fork::track);
         Ok(Some(HopsLink::new(ProcessFds { memory, bell, call })?))
@@ -125,13 +125,15 @@ impl Session {
     }
 
     /// Lets other processes of the host meet this one. Those of the same user may access its memory, unless the daemon,
-    /// which creates the board for that, runs as a user without a right to that memory. `has_board` says that the
-    /// process has made a board of its own.
-    pub fn publish_process(&mut self, generation: u64, has_board: bool) -> Result<&Published, RequestError> {
+    /// which creates the key directory for that, runs as a user without a right to that memory. `has_directory` says
+    /// that the process has made a key directory of its own.
+    pub fn publish_process(&mut self, generation: u64, has_directory: bool) -> Result<&Published, RequestError> {
         let daemon = self.client.daemon_credentials()?;
         let shares = trust::is_trusted(&daemon);
-        if !shares && !has_board {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "no board could be made (ulimit -f)").into());
+        if !shares && !has_directory {
+            return Err(
+                io::Error::new(io::ErrorKind::FileTooLarge, "no key directory could be made (ulimit -f)").into()
+            );
         }
         let published = self.client.publish(generation, shares)?;
         Ok(&self.published.insert((generation, published)).1)

@@ -1,4 +1,4 @@
-//! Decides when a poller reads the sockets. Reading them costs a system call, many times the cost of checking the lanes
+//! Decides when a poller reads the sockets. Reading them costs a system call, many times the cost of checking the rings
 //! of the host's other processes. So while frames arrive and packets do not, the poller reads the sockets only now and
 //! then.
 

@@ -17,8 +17,8 @@ pub struct Sources {
     arrivals: Mutex<Arrivals>,
     /// Readable when another process of this host died, or rang a bell of its own.
     neighbours: Option<OwnedFd>,
-    /// The number of the bell of the cable to a fabric's switches.
-    cable: Option<u64>,
+    /// The number of the bell of the packet channel to a fabric's switches.
+    packet_channel: Option<u64>,
     /// Descriptor with which the background thread polls `backstop`.
     backstop_fd: OwnedFd,
 }
@@ -43,8 +43,8 @@ pub mod token {
     pub const DOORBELL: u64 = 3;
     /// The first of the sockets.
     pub const SOCKETS: u64 = 4;
-    /// The bell of the cable to a fabric's switches, behind the three sockets.
-    pub const CABLE: u64 = SOCKETS + 3;
+    /// The bell of the packet channel to a fabric's switches, behind the three sockets.
+    pub const PACKET_CHANNEL: u64 = SOCKETS + 3;
 }
 
 impl Sources {
@@ -52,7 +52,7 @@ impl Sources {
     pub fn new(pump: &mut Pump) -> io::Result<Sources> {
         let stack = &pump.stack;
         let sockets = [stack.v4(), stack.v6(), stack.ether(), stack.hops()].into_iter().zip(token::SOCKETS..);
-        let cable = stack.hops().map(|_| token::CABLE);
+        let packet_channel = stack.hops().map(|_| token::PACKET_CHANNEL);
         let sockets = sockets.filter_map(|(fd, number)| Some((number, fd?)));
         let sockets = sockets.map(|(number, fd)| Ok((number, fd.try_clone_to_owned()?)));
         let mut fds = sockets.collect::<io::Result<Vec<_>>>()?;
@@ -69,7 +69,7 @@ impl Sources {
         fork::track(&backstop);
         let arrivals = Arrivals { fds, backstop };
         arrivals.to_the_end()?;
-        Ok(Sources { arrivals: Mutex::new(arrivals), neighbours, cable, backstop_fd })
+        Ok(Sources { arrivals: Mutex::new(arrivals), neighbours, packet_channel, backstop_fd })
     }
 
     /// Adds the descriptors to the set on which a thread of the program sleeps. The kernel wakes it before threads
@@ -88,20 +88,20 @@ impl Sources {
         arrivals.to_the_end()
     }
 
-    /// Stops watching the cable's bell, which would stay readable for ever after its last ringer is gone. With its last
-    /// descriptor every set forgets it.
-    pub fn forget_cable(&self, bell: OwnedFd) {
+    /// Stops watching the packet channel's bell, which would stay readable for ever after its last ringer is gone. With
+    /// its last descriptor every set forgets it.
+    pub fn forget_packet_channel(&self, bell: OwnedFd) {
         fork::forget(&bell);
         drop(bell);
         let mut arrivals = self.arrivals.lock();
-        let Some(at) = arrivals.fds.iter().position(|(number, _)| Some(*number) == self.cable) else { return };
+        let Some(at) = arrivals.fds.iter().position(|(number, _)| Some(*number) == self.packet_channel) else { return };
         let (_, copy) = arrivals.fds.remove(at);
         fork::forget(&copy);
     }
 
-    /// Returns the token bit of the cable's bell, if there is one.
-    pub fn cable_tokens(&self) -> Tokens {
-        self.cable.map_or(0, |number| 1 << number)
+    /// Returns the token bit of the packet channel's bell, if there is one.
+    pub fn packet_channel_tokens(&self) -> Tokens {
+        self.packet_channel.map_or(0, |number| 1 << number)
     }
 
     /// Returns a descriptor that is readable after an arrival for which the kernel woke no other thread.

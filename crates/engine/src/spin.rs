@@ -1,69 +1,65 @@
-//! Decides whether to stay awake for the next packet. Sleeping and waking costs several microseconds on both sides, and
-//! the sender pays its part. While packets come in close succession, polling is cheaper. It continues only as long as
-//! it succeeds, and offers the processor to others between two polls.
+//! Decides whether the background thread stays awake for the next packet. Sleeping and waking costs several microseconds
+//! on both sides, and the sender pays its part. While packets come in close succession, polling is cheaper. It continues
+//! only as long as it succeeds, and offers the processor to others between two polls.
 
+use weft_shm::{BusyPoll, BusyPollLimits, Next, Yielded};
 use weft_verbs::{Duration, Instant};
 
-use crate::busy_poll::Yielded;
-
-/// How long to spin after the last packet: about the time that an idle processor takes to answer in a virtual machine,
-/// so that packets that only wait for that answer count as close to each other.
-const SPIN: Duration = Duration::from_micros(200);
 /// Consecutive spins that may fail.
 const VAIN_MAX: u32 = 3;
-/// How long the thread leaves a processor to another thread that wanted it. A sleeping thread gets it as soon as a
-/// packet comes; a yielding one gets it when the other's time slice ends.
-const LEFT: Duration = Duration::from_millis(20);
-/// Packets in close succession after which spinning is tried again.
-const CLOSE_MIN: u32 = 8;
+
+const LIMITS: BusyPollLimits = BusyPollLimits {
+    // About the time that an idle processor takes to answer in a virtual machine.
+    period: Duration::from_micros(200),
+    // The same, so that packets that only wait for that answer count as close to each other.
+    dense: Duration::from_micros(200),
+    // The thread serves a program that makes no calls, so that the first close packets are no sign of more.
+    dense_min: 8,
+    fruitless_max: VAIN_MAX,
+    yield_after: Duration::ZERO,
+    // The kernel says whether a yield let another thread run.
+    preempted: Duration::MAX,
+    // A sleeping thread gets the processor as soon as a packet comes; a yielding one gets it when the other's time slice
+    // ends.
+    backoff: Duration::from_millis(20),
+};
 
 /// The spinning decision.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Spin {
+    busy_poll: BusyPoll<Instant>,
     /// When packets last came.
     last: Instant,
-    /// Packets in close succession.
-    close: u32,
-    /// Failed spins since the last packet in close succession.
-    vain: u32,
-    until: Option<Instant>,
-    /// Until when the processor is left to others.
-    left_until: Instant,
+    /// Whether the thread spins for the next ones.
+    on: bool,
+}
+
+impl Default for Spin {
+    fn default() -> Spin {
+        Spin { busy_poll: BusyPoll::new(&LIMITS), last: Instant::default(), on: false }
+    }
 }
 
 impl Spin {
     /// Records arrived packets. `allowed`: spinning for the next ones is allowed.
     pub fn on_packets(&mut self, now: Instant, allowed: bool) {
-        if now.since(self.last) <= SPIN {
-            self.close = (self.close + 1).min(CLOSE_MIN);
-            self.vain = 0;
-        }
+        self.busy_poll.on_gap(now.since(self.last));
         self.last = now;
-        self.until = (allowed && self.close >= CLOSE_MIN && now >= self.left_until).then(|| now + SPIN);
+        self.on = allowed && self.busy_poll.is_worthwhile(now);
     }
 
     /// Records a yield between two polls.
     pub fn on_yield(&mut self, yielded: Yielded) {
         if yielded.switched {
-            (self.until, self.left_until) = (None, yielded.back_at + LEFT);
+            self.busy_poll.on_preempted(yielded.back_at);
+            self.on = false;
         }
     }
 
     /// Returns, after a poll that found nothing, whether to poll again at once.
     pub fn goes_on(&mut self, now: Instant) -> bool {
-        match self.until {
-            Some(until) if now < until => true,
-            Some(_) => {
-                self.until = None;
-                self.vain += 1;
-                if self.vain >= VAIN_MAX {
-                    self.close = 0;
-                    self.vain = 0;
-                }
-                false
-            }
-            None => false,
-        }
+        self.on = self.on && self.busy_poll.on_empty(self.last, now) != Next::Sleep;
+        self.on
     }
 }
 

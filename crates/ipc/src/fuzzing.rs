@@ -89,7 +89,7 @@ fn ask(client: &mut Client, question: u8) {
         9 => drop(client.meet_peer(3, None)),
         10 => drop(client.request(Request::Path(path))),
         11 => drop(client.request(Request::GroupPath(path))),
-        12 => drop(client.request(Request::OpenCable)),
+        12 => drop(client.request(Request::OpenPacketChannel)),
         _ => drop(client.poll_events()),
     }
 }

@@ -1,10 +1,10 @@
-//! A process's cable to the fabric's switches, for a fabric in packet mode (every packet travels hop by hop).
+//! A process's packet channel to the fabric's switches, for a fabric in packet mode (every packet travels hop by hop).
 
 use std::os::fd::OwnedFd;
 
 use crate::{Client, Request, RequestError, Response};
 
-/// Descriptors of a cable: the memory of its rings, and a bell to wake each end.
+/// Descriptors of a packet channel: the memory of its rings, and a bell to wake each end.
 #[derive(Debug)]
 pub struct HopsFds {
     /// The rings.
@@ -15,18 +15,19 @@ pub struct HopsFds {
     pub call: OwnedFd,
 }
 
-/// Descriptors of a cable.
-const CABLE_FDS: usize = 3;
+/// Descriptors of a packet channel.
+const CHANNEL_FDS: usize = 3;
 
 impl Client {
-    /// Opens this process's cable to the fabric's switches; the process must have a slot. `None` in verdict mode.
-    pub fn open_cable(&mut self) -> Result<Option<HopsFds>, RequestError> {
-        let (response, fds) = self.request_with_descriptors(Request::OpenCable, CABLE_FDS)?;
-        let Response::Cable { packets } = response else { return Err(RequestError::Protocol) };
+    /// Opens this process's packet channel to the fabric's switches; the process must have a slot. `None` in verdict
+    /// mode.
+    pub fn open_packet_channel(&mut self) -> Result<Option<HopsFds>, RequestError> {
+        let (response, fds) = self.request_with_descriptors(Request::OpenPacketChannel, CHANNEL_FDS)?;
+        let Response::PacketChannel { packets } = response else { return Err(RequestError::Protocol) };
         if !packets {
             return Ok(None);
         }
-        let [memory, bell, call] = <[OwnedFd; CABLE_FDS]>::try_from(fds).map_err(|_| RequestError::Protocol)?;
+        let [memory, bell, call] = <[OwnedFd; CHANNEL_FDS]>::try_from(fds).map_err(|_| RequestError::Protocol)?;
         Ok(Some(HopsFds { memory, bell, call }))
     }
 }

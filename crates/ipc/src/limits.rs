@@ -9,7 +9,7 @@ pub const HELLO_REPLY_BYTES_MAX: usize = 2048;
 /// Descriptors that come with one message: two sockets and the anchor.
 pub const MESSAGE_FDS_MAX: usize = 3;
 
-/// Descriptors that come with a peer: pair, doorbell, bell, process, board, arena.
+/// Descriptors that come with a peer: pair, doorbell, bell, process, key directory, arena.
 pub const PEER_FDS_MAX: usize = 6;
 
 /// Longest device name, as in the kernel (IB_DEVICE_NAME_MAX less its final zero).

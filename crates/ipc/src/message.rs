@@ -70,7 +70,7 @@ pub enum Request {
     ReportUsage(Usage),
     /// Let other processes connect to this one.
     Publish(Publication),
-    /// Connect to the process that has this slot. If a dead daemon had made a pair of lanes for the two, the pair comes
+    /// Connect to the process that has this slot. If a dead daemon had made a pair of rings for the two, the pair comes
     /// along.
     MeetPeer {
         /// Number of the slot.
@@ -123,8 +123,8 @@ pub enum Request {
     ///
     /// [`KEY_VIOLATIONS_PER_MESSAGE_MAX`]: crate::KEY_VIOLATIONS_PER_MESSAGE_MAX
     KeyViolations(Vec<KeyViolation>),
-    /// Open a cable to the fabric's switches, in packet mode only; its descriptors come with the reply.
-    OpenCable,
+    /// Open a packet channel to the fabric's switches, in packet mode only; its descriptors come with the reply.
+    OpenPacketChannel,
     /// Adapters of the fabric's hosts that programs have open or that have counters, from this position in the list on.
     ListAdapters {
         /// How many adapters to skip.
@@ -202,9 +202,9 @@ pub enum Response {
     Fabric(FabricReply),
     /// Destinations of packets to a multicast group of the fabric.
     Group(GroupReply),
-    /// Reply about a cable.
-    Cable {
-        /// Whether the fabric is in packet mode; then the cable's descriptors come with the message.
+    /// Reply about a packet channel.
+    PacketChannel {
+        /// Whether the fabric is in packet mode; then the packet channel's descriptors come with the message.
         packets: bool,
     },
 }

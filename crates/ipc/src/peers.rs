@@ -1,5 +1,5 @@
 //! Direct connections between processes of one host. A process that accepts them publishes itself once it has a slot; a
-//! process that wants one asks for the other's slot, and both get the same pair of lanes. The daemon makes everything
+//! process that wants one asks for the other's slot, and both get the same pair of rings. The daemon makes everything
 //! that the two share, so that no process's descriptors ever enter it, except those that it made and gets back after a
 //! restart.
 
@@ -14,20 +14,20 @@ use crate::{Client, PEER_FDS_MAX, Request, RequestError, Response};
 pub struct Publication {
     /// Number that no other process of this slot ever has.
     pub generation: u64,
-    /// Whether peers of the same user may access its memory: it needs a board and an arena.
+    /// Whether peers of the same user may access its memory: it needs a key directory and an arena.
     pub shares: bool,
-    /// Whether it brings back what a dead daemon made: doorbell, and board and arena if it shares memory.
+    /// Whether it brings back what a dead daemon made: doorbell, and key directory and arena if it shares memory.
     pub brings: bool,
 }
 
-/// Reply to a publication. Descriptors come in this order: doorbell, board, arena.
+/// Reply to a publication. Descriptors come in this order: doorbell, key directory, arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PublishGrant {
-    /// Whether a board and an arena came.
+    /// Whether a key directory and an arena came.
     pub shares: bool,
 }
 
-/// A connected peer. Descriptors come in this order: pair, doorbell, bell, process, board and arena.
+/// A connected peer. Descriptors come in this order: pair, doorbell, bell, process, key directory and arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PeerGrant {
     /// Generation that the peer published.
@@ -36,7 +36,7 @@ pub struct PeerGrant {
     pub has_bell: bool,
     /// Whether a descriptor of the process (pidfd) came.
     pub has_process: bool,
-    /// Whether it shares memory with this process: board and arena came.
+    /// Whether it shares memory with this process: key directory and arena came.
     pub shares: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct PeerGrant {
 pub struct Published {
     /// Doorbell that wakes this process.
     pub doorbell: OwnedFd,
-    /// Memory for the board and the arena.
+    /// Memory for the key directory and the arena.
     pub shared: Option<(OwnedFd, OwnedFd)>,
 }
 
@@ -54,7 +54,7 @@ pub struct Published {
 pub struct PeerMet {
     /// Generation that the peer published.
     pub generation: u64,
-    /// The pair of lanes.
+    /// The pair of rings.
     pub pair: OwnedFd,
     /// Doorbell that wakes the peer.
     pub doorbell: OwnedFd,
@@ -62,7 +62,7 @@ pub struct PeerMet {
     pub bell: Option<OwnedFd>,
     /// Descriptor of the process (pidfd).
     pub process: Option<OwnedFd>,
-    /// The peer's board and arena.
+    /// The peer's key directory and arena.
     pub shared: Option<(OwnedFd, OwnedFd)>,
 }
 
@@ -83,7 +83,7 @@ impl Client {
         let shares = published.shared.is_some();
         let request = Request::Publish(Publication { generation, shares, brings: true });
         let mut fds = vec![published.doorbell.as_fd()];
-        fds.extend(published.shared.iter().flat_map(|(board, arena)| [board.as_fd(), arena.as_fd()]));
+        fds.extend(published.shared.iter().flat_map(|(directory, arena)| [directory.as_fd(), arena.as_fd()]));
         match self.exchange(request, &fds, PEER_FDS_MAX)? {
             (Response::Published(_), _) => Ok(()),
             _ => Err(RequestError::Protocol),

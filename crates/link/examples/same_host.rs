@@ -8,7 +8,7 @@
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-use weft_link::shm::{BOARD_BYTES, Host, HostConfig, PAIR_BYTES, PeerConfig};
+use weft_link::shm::{DIRECTORY_BYTES, Host, HostConfig, PAIR_BYTES, PeerConfig};
 use weft_sys::event::EventFd;
 use weft_sys::share::{Arena, Extent, View};
 use weft_sys::{pidfd, shared};
@@ -25,8 +25,9 @@ const ROUNDS: u32 = 1_000_000;
 type Error = Box<dyn std::error::Error>;
 
 fn host(slot: u32) -> Result<Host, Error> {
-    let board = shared::create_file("board", BOARD_BYTES)?.into();
-    let config = HostConfig { slot, generation: slot.into(), doorbell: EventFd::new()?.into(), board: Some(board) };
+    let directory = shared::create_file("directory", DIRECTORY_BYTES)?.into();
+    let config =
+        HostConfig { slot, generation: slot.into(), doorbell: EventFd::new()?.into(), directory: Some(directory) };
     Ok(Host::new(config)?)
 }
 
@@ -38,7 +39,7 @@ fn config_of(host: &Host, slot: u32, pair: &std::fs::File, arena: &std::fs::File
         doorbell: host.doorbell().as_fd().try_clone_to_owned()?,
         bell: None,
         process: Some(pidfd::open(std::process::id())?),
-        board: Some(host.board().try_clone_to_owned()?),
+        directory: Some(host.directory().try_clone_to_owned()?),
         found: false,
         arena: Some(arena.try_clone()?.into()),
     })
@@ -69,7 +70,7 @@ fn tell(what: &str, start: Instant, count: u32) {
     println!("{what:<44} {:8.1} ns", start.elapsed().as_nanos() as f64 / f64::from(count));
 }
 
-fn lanes(a: &mut Host, b: &mut Host) {
+fn rings(a: &mut Host, b: &mut Host) {
     let frame = Frame::new(FrameKind::Send, QPN[0], QPN[1]);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -133,6 +134,6 @@ fn main() -> Result<(), Error> {
     let arena = Arena::create_file()?;
     a.attach(config_of(&b, 2, &pair, &arena)?)?;
     b.attach(config_of(&a, 1, &pair, &arena)?)?;
-    lanes(&mut a, &mut b);
+    rings(&mut a, &mut b);
     writes(&mut a, &mut b, arena)
 }

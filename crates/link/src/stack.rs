@@ -33,7 +33,7 @@ pub struct StackConfig {
     pub fault: FaultSpec,
     /// Capture to write.
     pub capture: Option<Capture>,
-    /// The cable to an InfiniBand fabric's switches; if present, packets go nowhere else.
+    /// The packet channel to an InfiniBand fabric's switches; if present, packets go nowhere else.
     pub hops: Option<HopsLink>,
 }
 

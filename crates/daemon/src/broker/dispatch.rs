@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use weft_ipc::{Refusal, Request, Response};
 
-use super::{Attach, Broker, cables, cm, devices, fabric, groups, ledgers, losses, paths, peers, slots, status, umad};
+use super::{
+    Attach, Broker, cm, devices, fabric, groups, ledgers, losses, packet_channels, paths, peers, slots, status, umad,
+};
 use crate::host::Host;
 use crate::refusal::{EOPNOTSUPP, refuse};
 use crate::slots::ClientId;
@@ -116,7 +118,7 @@ pub(super) fn route<H: Host>(request: Request) -> Option<Route<H>> {
         .or_else(paths::route)
         .or_else(groups::route)
         .or_else(losses::route)
-        .or_else(cables::route)
+        .or_else(packet_channels::route)
         .or_else(umad::route)
         .or_else(fabric::route);
     match routed {

@@ -3,15 +3,14 @@
 //!
 //! `hello` turns bytes into requests, `dispatch` finds a request's feature and checks its rules. Each feature is a file
 //! with its requests (`route`), its state and its handlers: `devices`, `slots`, `status`, `peers`, `ledgers`, `cm`,
-//! `paths`, `groups`, `losses`, `cables`, `umad`, `fabric`. State that several of them use is in `shared`. Between
-//! requests the server calls [`Broker`] itself, for the fabric's traffic in `traffic`.
+//! `paths`, `groups`, `losses`, `packet_channels`, `umad`, `fabric`. State that several of them use is in `shared`.
+//! Between requests the server calls [`Broker`] itself, for the fabric's traffic in `traffic`.
 //!
 //! ```text
 //! Recovering --anchor of a survivor--> Grace --20 s-> Normal        the predecessor's pool stays in use
 //!     '-------- 3 s without a survivor ----------------^            its port stays taken until its programs end
 //! ```
 
-mod cables;
 mod cm;
 mod devices;
 mod dispatch;
@@ -22,6 +21,7 @@ mod host_cms;
 mod ledgers;
 mod losses;
 mod output;
+mod packet_channels;
 mod paths;
 mod peers;
 mod sessions;
@@ -42,7 +42,7 @@ use weft_sys::unix::Credentials;
 
 use crate::cm_service::CmService;
 use crate::devices::Devices;
-use crate::hops::Cables;
+use crate::hops::PacketChannels;
 use crate::host::Host;
 use crate::limits;
 use crate::saved::Saved;
@@ -102,8 +102,8 @@ pub struct Broker {
     paths: paths::Paths,
     /// Multicast groups of the fabric that programs listen and send to.
     groups: groups::Groups,
-    /// Cables of programs in packet mode.
-    cables: Cables,
+    /// Packet channels of programs in packet mode.
+    packet_channels: PacketChannels,
     /// Management datagrams of virtual hosts.
     datagrams: umad::Datagrams,
 }
@@ -118,7 +118,7 @@ impl Broker {
             cms: cm::ConnectionManagers::new(now),
             paths: paths::Paths::default(),
             groups: groups::Groups::default(),
-            cables: Cables::default(),
+            packet_channels: PacketChannels::default(),
             datagrams: umad::Datagrams::default(),
         }
     }
@@ -192,7 +192,7 @@ impl Broker {
             cm.close_client(now, id, host);
         }
         self.datagrams.leave(&mut self.shared, now, id, host);
-        self.close_cable(now, id, host);
+        self.close_packet_channel(now, id, host);
         self.shared.fabric.forget(id);
         self.paths.forget(id);
         self.groups.forget(id);
@@ -276,7 +276,7 @@ impl Broker {
             self.shared.fabric.poll_timeout(),
             self.poll_umad_timeout(),
             self.cms.hosts.poll_timeout(),
-            self.poll_cable_timeout(),
+            self.poll_packet_channel_timeout(),
         ]
         .into_iter()
         .flatten()
@@ -287,7 +287,7 @@ impl Broker {
     pub fn handle_timeout(&mut self, now: Instant, host: &mut impl Host) {
         self.cms.machine.handle_timeout(now);
         self.shared.fabric.handle_timeout(now);
-        self.handle_cable_timeout(now);
+        self.handle_packet_channel_timeout(now);
         match self.shared.phase {
             Phase::Recovering { until } if now >= until => self.shared.phase = Phase::Normal,
             Phase::Grace { until } if now >= until => {

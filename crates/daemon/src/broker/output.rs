@@ -40,9 +40,9 @@ pub struct Attach {
     pub umad: Option<u32>,
     /// The ledger of this client.
     pub ledger_of: Option<ClientId>,
-    /// The program's end of this client's cable.
-    pub cable: Option<ClientId>,
-    /// Publication of this slot's process: doorbell, board, arena.
+    /// The program's end of this client's packet channel.
+    pub packet_channel: Option<ClientId>,
+    /// Publication of this slot's process: doorbell, key directory, arena.
     pub published: Option<u32>,
     /// Descriptors for the process of the first slot to reach the process of the second.
     pub meeting: Option<(u32, u32)>,

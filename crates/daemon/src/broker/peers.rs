@@ -1,4 +1,4 @@
-//! Requests to connect processes: publications, and which end has fetched which pair of lanes.
+//! Requests to connect processes: publications, and which end has fetched which pair of rings.
 
 use std::collections::{BTreeMap, BTreeSet};
 

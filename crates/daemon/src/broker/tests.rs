@@ -16,9 +16,9 @@ use crate::refusal;
 use crate::rtnl::{AddressMessage, LinkMessage, RouteMessage};
 use crate::slots::SavedSlot;
 
-mod cables;
 mod dispatch;
 mod ledgers;
+mod packet_channels;
 mod paths;
 mod peers;
 

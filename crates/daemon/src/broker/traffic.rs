@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::Broker;
-use crate::hops::Cables;
+use crate::hops::PacketChannels;
 use crate::host::Host;
 use crate::slots::ClientId;
 use crate::umad::{Called, UmadService};
@@ -13,20 +13,21 @@ const LEFT_MAX: usize = 1 << 15;
 /// Rounds of messages between connection managers in one turn of the loop. No conversation of theirs takes as many.
 const ANSWERS_MAX: u32 = 1000;
 
-/// Cables.
+/// Packet channels.
 impl Broker {
-    /// Returns the cables.
-    pub fn cables(&mut self) -> &mut Cables {
-        &mut self.cables
+    /// Returns the packet channels.
+    pub fn packet_channels(&mut self) -> &mut PacketChannels {
+        &mut self.packet_channels
     }
 
-    /// Closes the cable of a program that is gone or can no longer call, after carrying the packets that it had sent.
-    pub fn close_cable(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
-        if self.cables.has(id) {
-            self.cables.stop_waiting(id);
+    /// Closes the packet channel of a program that is gone or can no longer call, after carrying the packets that it
+    /// had sent.
+    pub fn close_packet_channel(&mut self, now: Instant, id: ClientId, host: &mut impl Host) {
+        if self.packet_channels.has(id) {
+            self.packet_channels.stop_waiting(id);
             self.carry_packets(now, id, LEFT_MAX);
-            self.cables.disconnect(id);
-            host.close_cable(id);
+            self.packet_channels.disconnect(id);
+            host.close_packet_channel(id);
         }
     }
 
@@ -34,28 +35,28 @@ impl Broker {
     pub fn carry_packets(&mut self, now: Instant, id: ClientId, most: usize) -> usize {
         let time = self.shared.fabric.time(now);
         let Some(running) = self.shared.fabric.running_mut() else { return 0 };
-        self.cables.carry(time, running.fabric_mut(), &self.groups, id, most)
+        self.packet_channels.carry(time, running.fabric_mut(), &self.groups, id, most)
     }
 
     /// Retries packets that wait for room.
-    pub fn flush_cables(&mut self, now: Instant) {
+    pub fn flush_packet_channels(&mut self, now: Instant) {
         let time = self.shared.fabric.time(now);
         if let Some(running) = self.shared.fabric.running_mut() {
-            self.cables.flush(time, running.fabric_mut());
+            self.packet_channels.flush(time, running.fabric_mut());
         }
     }
 
-    pub(super) fn handle_cable_timeout(&mut self, now: Instant) {
+    pub(super) fn handle_packet_channel_timeout(&mut self, now: Instant) {
         let time = self.shared.fabric.time(now);
-        if self.cables.poll_timeout().is_some_and(|at| at <= time)
+        if self.packet_channels.poll_timeout().is_some_and(|at| at <= time)
             && let Some(running) = self.shared.fabric.running_mut()
         {
-            self.cables.handle_timeout(time, running.fabric_mut(), &self.groups);
+            self.packet_channels.handle_timeout(time, running.fabric_mut(), &self.groups);
         }
     }
 
-    pub(super) fn poll_cable_timeout(&self) -> Option<Instant> {
-        self.cables.poll_timeout().map(|at| self.shared.fabric.instant(at))
+    pub(super) fn poll_packet_channel_timeout(&self) -> Option<Instant> {
+        self.packet_channels.poll_timeout().map(|at| self.shared.fabric.instant(at))
     }
 }
 
@@ -114,7 +115,7 @@ impl Broker {
     fn follow_fabric(&mut self, now: Instant, host: &mut impl Host) {
         let shared = &mut self.shared;
         if self.datagrams.follow(&shared.fabric, host) {
-            super::cables::follow(&mut self.cables, shared);
+            super::packet_channels::follow(&mut self.packet_channels, shared);
             self.cms.hosts.end(now);
             self.ledgers.end_hosts();
         }

@@ -1,4 +1,4 @@
-//! Descriptors of cables: the daemon's wake-up descriptors, and the programs' ends until they are sent.
+//! Descriptors of packet channels: the daemon's wake-up descriptors, and the programs' ends until they are sent.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use weft_link::hops::{ProcessFds, SwitchEnd};
 
 use crate::slots::ClientId;
 
-/// The descriptors of all cables, by the programs' numbers.
+/// The descriptors of all packet channels, by the programs' numbers.
 #[derive(Debug, Default)]
-pub struct CableFds {
+pub struct PacketChannelFds {
     calls: BTreeMap<ClientId, OwnedFd>,
     programs: RefCell<BTreeMap<ClientId, ProcessFds>>,
     /// Closed ones that epoll still watches.
@@ -20,8 +20,8 @@ pub struct CableFds {
     new: Vec<ClientId>,
 }
 
-impl CableFds {
-    /// Makes a cable.
+impl PacketChannelFds {
+    /// Makes a packet channel.
     pub fn open(&mut self, client: ClientId) -> io::Result<SwitchEnd> {
         let (end, fds) = SwitchEnd::create()?;
         self.close(client);
@@ -31,7 +31,7 @@ impl CableFds {
         Ok(end)
     }
 
-    /// Closes a cable.
+    /// Closes a packet channel.
     pub fn close(&mut self, client: ClientId) {
         self.programs.borrow_mut().remove(&client);
         self.new.retain(|new| *new != client);

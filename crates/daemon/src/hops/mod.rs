@@ -1,10 +1,10 @@
-//! Cables between the programs of virtual hosts and the fabric's switches, in packet mode: the daemon takes packets
-//! from the sender, the fabric carries them hop by hop, and the daemon delivers them. A fabric has credits: while a
-//! receiver has no room its packets wait at the last switch, and the daemon does not read from the senders of waiting
-//! packets. A packet that waits longer than that switch allows is dropped there, and counted.
+//! Packet channels between the programs of virtual hosts and the fabric's switches, in packet mode: the daemon takes
+//! packets from the sender, the fabric carries them hop by hop, and the daemon delivers them. A fabric has credits:
+//! while a receiver has no room its packets wait at the last switch, and the daemon does not read from the senders of
+//! waiting packets. A packet that waits longer than that switch allows is dropped there, and counted.
 
-mod cable;
 mod descriptors;
+mod packet_channel;
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use weft_wire::MULTICAST_QPN;
 use weft_wire::link_packet::{LINK_PACKET_MAX, LinkPacket};
 
 use crate::slots::ClientId;
-use cable::{Cable, Put};
-pub use descriptors::CableFds;
+pub use descriptors::PacketChannelFds;
+use packet_channel::{PacketChannel, Put};
 
 /// Listeners to a group at a port, by the group's LID.
 pub trait Listeners {
@@ -28,54 +28,55 @@ pub trait Listeners {
 /// A packet that found no room.
 type Lost = (PortRef, Box<[u8]>);
 
-/// The cables of all programs.
+/// The packet channels of all programs.
 #[derive(Debug, Default)]
-pub struct Cables {
-    cables: BTreeMap<ClientId, Cable>,
+pub struct PacketChannels {
+    channels: BTreeMap<ClientId, PacketChannel>,
     by_slot: BTreeMap<u32, ClientId>,
     transit: Transit,
     room: Vec<u8>,
-    /// Cables that received packets since their programs were last rung.
+    /// Packet channels that received packets since their programs were last rung.
     touched: Vec<ClientId>,
-    /// Cables that the daemon may read again.
+    /// Packet channels that the daemon may read again.
     released: Vec<ClientId>,
     lost: Vec<Lost>,
     /// Packets may be waiting for room.
     waiting: bool,
 }
 
-impl Cables {
-    /// Adds a program's cable. `ports` are those of its host, each with its device.
+impl PacketChannels {
+    /// Adds a program's packet channel. `ports` are those of its host, each with its device.
     pub fn connect(&mut self, client: ClientId, slot: u32, ports: Vec<(u32, PortRef)>, end: SwitchEnd) {
-        self.cables.insert(client, Cable::new(end, slot, ports));
+        self.channels.insert(client, PacketChannel::new(end, slot, ports));
         self.by_slot.insert(slot, client);
     }
 
-    /// Removes the cable of a program.
+    /// Removes the packet channel of a program.
     pub fn disconnect(&mut self, client: ClientId) {
-        if let Some(cable) = self.cables.remove(&client) {
-            if self.by_slot.get(&cable.slot) == Some(&client) {
-                self.by_slot.remove(&cable.slot);
+        if let Some(channel) = self.channels.remove(&client) {
+            if self.by_slot.get(&channel.slot) == Some(&client) {
+                self.by_slot.remove(&channel.slot);
             }
             self.release(client);
         }
     }
 
-    /// Returns whether a program has a cable.
+    /// Returns whether a program has a packet channel.
     pub fn has(&self, client: ClientId) -> bool {
-        self.cables.contains_key(&client)
+        self.channels.contains_key(&client)
     }
 
-    /// Returns whether there are no cables.
+    /// Returns whether there are no packet channels.
     pub fn is_empty(&self) -> bool {
-        self.cables.is_empty()
+        self.channels.is_empty()
     }
 
-    /// Resets all cables after the fabric changed or went down: drops packets under way, and takes ports from `ports`.
+    /// Resets all packet channels after the fabric changed or went down: drops packets under way, and takes ports from
+    /// `ports`.
     pub fn start_anew(&mut self, ports: impl Fn(ClientId) -> Vec<(u32, PortRef)>) {
         self.transit.clear();
-        for (client, cable) in &mut self.cables {
-            cable.start_anew(ports(*client));
+        for (client, channel) in &mut self.channels {
+            channel.start_anew(ports(*client));
             self.released.push(*client);
         }
     }
@@ -87,19 +88,19 @@ impl Cables {
 
     /// Announces that the daemon polls from now on. Returns `false` if the program can no longer call.
     pub fn attend(&mut self, client: ClientId) -> bool {
-        self.cables.get(&client).is_none_or(|cable| cable.end.attend() == Heard::Rung)
+        self.channels.get(&client).is_none_or(|channel| channel.end.attend() == Heard::Rung)
     }
 
     /// Carries an ending program's packets even to receivers without room, where they wait, or are dropped and counted.
     pub fn stop_waiting(&mut self, client: ClientId) {
-        if let Some(cable) = self.cables.get_mut(&client) {
-            cable.leaves = true;
+        if let Some(channel) = self.channels.get_mut(&client) {
+            channel.leaves = true;
         }
     }
 
     /// Announces that the program has to call from now on. Returns `false` if a packet waits: poll once more.
     pub fn sleep(&mut self, client: ClientId) -> bool {
-        self.cables.get_mut(&client).is_none_or(|cable| cable.end.sleep() || cable.is_blocked())
+        self.channels.get_mut(&client).is_none_or(|channel| channel.end.sleep() || channel.is_blocked())
     }
 
     /// Carries at most `most` packets of a program; returns how many there were.
@@ -115,8 +116,8 @@ impl Cables {
         room.reserve(LINK_PACKET_MAX);
         let mut carried = 0;
         while carried < most {
-            let Some(cable) = self.cables.get_mut(&client).filter(|cable| !cable.is_blocked()) else { break };
-            let Some(from) = cable.take(&mut room) else { break };
+            let Some(channel) = self.channels.get_mut(&client).filter(|channel| !channel.is_blocked()) else { break };
+            let Some(from) = channel.take(&mut room) else { break };
             carried += 1;
             if let Some(from) = from {
                 self.forward(now, fabric, groups, (client, from), &mut room);
@@ -136,7 +137,7 @@ impl Cables {
         packet: &mut [u8],
     ) {
         let mut blocked = None;
-        let Some(sender) = self.cables.get(&client).map(|cable| cable.slot) else { return };
+        let Some(sender) = self.channels.get(&client).map(|channel| channel.slot) else { return };
         let sent = fabric.forward(now, from, packet, |arrival: Arrival, bytes| {
             if arrival.latency_ns > 0 {
                 let until = now + Duration::from_nanos(arrival.latency_ns);
@@ -155,8 +156,8 @@ impl Cables {
             return;
         }
         self.settle(now, fabric);
-        if let Some(cable) = self.cables.get_mut(&client) {
-            cable.blocked_by = blocked.filter(|by| *by != client);
+        if let Some(channel) = self.channels.get_mut(&client) {
+            channel.blocked_by = blocked.filter(|by| *by != client);
         }
     }
 
@@ -183,8 +184,8 @@ impl Cables {
     }
 
     fn put(&mut self, now: Instant, client: ClientId, to: PortRef, sender: u32, packet: &[u8]) -> Option<ClientId> {
-        let cable = self.cables.get_mut(&client)?;
-        match cable.put(now, to, sender, packet) {
+        let channel = self.channels.get_mut(&client)?;
+        match channel.put(now, to, sender, packet) {
             Put::Elsewhere => None,
             Put::There => {
                 if self.touched.last() != Some(&client) {
@@ -208,12 +209,12 @@ impl Cables {
         for (to, packet) in self.lost.drain(..) {
             fabric.discard(to, &packet, false);
         }
-        for cable in self.cables.values_mut() {
-            if let Some(stall) = cable.waited.take() {
+        for channel in self.channels.values_mut() {
+            if let Some(stall) = channel.waited.take() {
                 fabric.waited(stall.to, stall.vl, stall.since, stall.until);
             }
-            if let Some(to) = cable.waits_at().filter(|_| cable.deadline.is_none()) {
-                cable.wait(now, fabric.patience(to));
+            if let Some(to) = channel.waits_at().filter(|_| channel.deadline.is_none()) {
+                channel.wait(now, fabric.patience(to));
             }
         }
     }
@@ -229,33 +230,33 @@ impl Cables {
     /// Delivers waiting packets where there is room now, and drops those that waited too long.
     pub fn flush(&mut self, now: Instant, fabric: &mut Fabric) {
         let mut free = Vec::new();
-        for (client, cable) in self.cables.iter_mut().filter(|(_, cable)| cable.waits_at().is_some()) {
-            if cable.flush(now) > 0 {
-                cable.deadline = None;
+        for (client, channel) in self.channels.iter_mut().filter(|(_, channel)| channel.waits_at().is_some()) {
+            if channel.flush(now) > 0 {
+                channel.deadline = None;
                 self.touched.push(*client);
             }
-            if cable.deadline.is_some_and(|at| at <= now) {
-                cable.give_up(now, |to, packet, late| fabric.discard(to, packet, late));
+            if channel.deadline.is_some_and(|at| at <= now) {
+                channel.give_up(now, |to, packet, late| fabric.discard(to, packet, late));
             }
-            if cable.waits_at().is_none() {
+            if channel.waits_at().is_none() {
                 free.push(*client);
             }
         }
-        self.waiting = self.cables.values().any(|cable| cable.waits_at().is_some());
+        self.waiting = self.channels.values().any(|channel| channel.waits_at().is_some());
         free.into_iter().for_each(|client| self.release(client));
         self.settle(now, fabric);
         self.announce();
     }
 
-    /// Unblocks the cables whose packets waited for this client.
+    /// Unblocks the packet channels whose packets waited for this client.
     fn release(&mut self, client: ClientId) {
-        for (other, cable) in self.cables.iter_mut().filter(|(_, cable)| cable.blocked_by == Some(client)) {
-            cable.blocked_by = None;
+        for (other, channel) in self.channels.iter_mut().filter(|(_, channel)| channel.blocked_by == Some(client)) {
+            channel.blocked_by = None;
             self.released.push(*other);
         }
     }
 
-    /// Takes the cables that the daemon may read again.
+    /// Takes the packet channels that the daemon may read again.
     pub fn take_released(&mut self) -> Vec<ClientId> {
         std::mem::take(&mut self.released)
     }
@@ -263,15 +264,15 @@ impl Cables {
     /// Rings the programs that sleep.
     fn announce(&mut self) {
         for client in self.touched.drain(..) {
-            if let Some(cable) = self.cables.get(&client) {
-                cable.end.announce();
+            if let Some(channel) = self.channels.get(&client) {
+                channel.end.announce();
             }
         }
     }
 
-    /// Returns when [`Cables::handle_timeout`] is due.
+    /// Returns when [`PacketChannels::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let waits = self.cables.values().filter_map(|cable| cable.deadline);
+        let waits = self.channels.values().filter_map(|channel| channel.deadline);
         waits.chain(self.transit.poll_timeout()).min()
     }
 }

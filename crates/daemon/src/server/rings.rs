@@ -7,6 +7,8 @@
 
 use std::time::{Duration, Instant};
 
+use weft_shm::{BusyPoll, BusyPollLimits, Next};
+
 use super::Server;
 use super::placement::Placement;
 
@@ -16,20 +18,21 @@ const REQUESTS_PER_TURN: usize = 64;
 /// How long the daemon polls rings before everything else gets a turn.
 const TURN: Duration = Duration::from_micros(50);
 
-/// How long the daemon keeps polling after the last request, if requests are frequent.
-const PATIENCE: Duration = Duration::from_micros(50);
-
-/// A wake-up after a shorter sleep than this counts as premature: requests are frequent.
-const DENSE: Duration = Duration::from_micros(150);
-
-/// After this much polling the daemon yields its processor: the program that it serves may need it.
-const YIELD_AFTER: Duration = Duration::from_micros(1);
-
-/// If two polls are this far apart, another process had the processor.
-const PREEMPTED: Duration = Duration::from_micros(100);
-
-/// How long the daemon then leaves the processor to others.
-const BACKOFF: Duration = Duration::from_millis(20);
+const BUSY_POLL: BusyPollLimits = BusyPollLimits {
+    // Longer than a program takes from an answer to its next request.
+    period: Duration::from_micros(50),
+    // A wake-up after a shorter sleep than this is premature: requests are frequent.
+    dense: Duration::from_micros(150),
+    // One premature wake-up is enough: requests and answers come in pairs, and one phase in vain costs little.
+    dense_min: 1,
+    fruitless_max: 1,
+    // The program that the daemon serves may need this processor.
+    yield_after: Duration::from_micros(1),
+    // Far longer than a yield to no other process, and shorter than a time slice.
+    preempted: Duration::from_micros(100),
+    // A daemon that uses up its scheduler time would serve the next request late.
+    backoff: Duration::from_millis(20),
+};
 
 /// How long answers stay in a ring whose program neither takes any nor sends more requests; then they take the socket.
 const UNSEEN_AFTER: Duration = Duration::from_micros(10);
@@ -45,9 +48,7 @@ pub(super) struct Rings {
     last: Instant,
     /// When the daemon stopped polling the last ring.
     slept: Instant,
-    dense: bool,
-    /// Until when the daemon leaves the processor to others.
-    backoff_until: Instant,
+    busy_poll: BusyPoll<Instant>,
     placement: Placement,
 }
 
@@ -68,8 +69,7 @@ impl Rings {
             unread: Vec::new(),
             last: now,
             slept: now,
-            dense: false,
-            backoff_until: now,
+            busy_poll: BusyPoll::new(&BUSY_POLL),
             placement: Placement::default(),
         }
     }
@@ -84,15 +84,20 @@ impl Rings {
         self.placement.go_anywhere();
     }
 
-    fn patience(&self, now: Instant) -> Duration {
-        let looks = self.dense && now >= self.backoff_until && self.placement.is_apart();
-        if looks { PATIENCE } else { Duration::ZERO }
+    /// Returns the daemon's next step after a poll of the rings. A phase is over as soon as it is not worthwhile, even
+    /// if requests came.
+    fn next(&mut self, now: Instant) -> Next {
+        if !self.busy_poll.is_worthwhile(now) || !self.placement.is_apart() {
+            return Next::Sleep;
+        }
+        self.busy_poll.on_empty(self.last, now)
     }
 
-    /// Backs off after another process had the processor between two polls.
-    fn be_modest(&mut self, now: Instant) {
-        self.backoff_until = now + BACKOFF;
-        self.placement.on_disturbed(now);
+    /// Records that the daemon did nothing of its own between two clock readings.
+    fn on_away(&mut self, from: Instant, back: Instant) {
+        if self.busy_poll.on_away(from, back) {
+            self.placement.on_disturbed(back);
+        }
     }
 }
 
@@ -105,7 +110,7 @@ impl Server {
             return;
         }
         if self.rings.attended.is_empty() {
-            self.rings.dense = now.saturating_duration_since(self.rings.slept) < DENSE;
+            self.rings.busy_poll.on_gap(now.saturating_duration_since(self.rings.slept));
             self.rings.last = now;
         }
         self.rings.attended.push(handle);
@@ -123,9 +128,7 @@ impl Server {
         let mut before = begin;
         loop {
             let now = Instant::now();
-            if now.saturating_duration_since(before) >= PREEMPTED {
-                self.rings.be_modest(now);
-            }
+            self.rings.on_away(before, now);
             let worked = self.take_requests(now) > 0;
             // The daemon's own work took this time, not another process, and the answers are that much younger.
             let now = if worked { Instant::now() } else { now };
@@ -134,17 +137,17 @@ impl Server {
             }
             let sent = self.leave_unseen_for_long(now);
             before = if sent { Instant::now() } else { now };
-            let (quiet, patience) = (now.saturating_duration_since(self.rings.last), self.rings.patience(now));
-            if quiet > patience || patience.is_zero() {
+            let next = self.rings.next(now);
+            if next == Next::Sleep {
                 return self.leave_rings(now);
             }
             if now.saturating_duration_since(begin) >= TURN {
                 return true;
             }
-            match quiet {
-                Duration::ZERO => {}
-                _ if quiet < YIELD_AFTER => std::hint::spin_loop(),
-                _ => std::thread::yield_now(),
+            match next {
+                Next::Yield => std::thread::yield_now(),
+                _ if worked => {}
+                _ => std::hint::spin_loop(),
             }
         }
     }
@@ -153,7 +156,7 @@ impl Server {
     fn keep_off_programs(&mut self, now: Instant) {
         let Some(&handle) = self.rings.attended.first() else { return };
         let Some(ring) = self.broker.umad().outbox(handle).and_then(|outbox| outbox.ring()) else { return };
-        match self.rings.dense && now >= self.rings.backoff_until {
+        match self.rings.busy_poll.is_worthwhile(now) {
             true => self.rings.placement.keep_off(now, ring.processor()),
             false => self.rings.placement.go_anywhere(),
         }
@@ -235,9 +238,6 @@ impl Server {
         if !stay.is_empty() {
             stay.into_iter().for_each(|handle| self.attend_ring(now, handle));
             return true;
-        }
-        if self.rings.dense && now.saturating_duration_since(self.rings.last) > PATIENCE {
-            self.rings.dense = false;
         }
         self.rings.slept = now;
         false

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
+use weft_shm::{Consumer, Counter};
 use weft_sys::shared::Shared;
-use weft_sys::sync::{AtomicU64, Ordering, fence, store_then_check};
+use weft_sys::sync::{AtomicU64, Ordering, fence};
 
-use super::ring::{Writer, change, holds_some, processor_here};
+use super::ring::{Writer, change, holds_some, load, processor_here};
 use super::{
-    ANSWERS, ATTENTION_AT, BY_SOCKET_AT, DAEMONS_PROCESSOR_AT, PROGRAMS_PROCESSOR_AT, REQUESTS, Slot, UMAD_RING_BYTES,
-    UMAD_RING_MAD_BYTES, UMAD_SLOT_BYTES, attention, program_state as state,
+    ANSWERS, ATTENTION, BY_SOCKET_AT, DAEMONS_PROCESSOR_AT, PROGRAMS_PROCESSOR_AT, REQUESTS, Slot, UMAD_RING_BYTES,
+    UMAD_RING_MAD_BYTES, UMAD_RING_SLOTS, UMAD_SLOT_BYTES, program_state as state,
 };
 use crate::umad::UmadHead;
 
@@ -18,10 +19,7 @@ use crate::umad::UmadHead;
 #[derive(Debug)]
 pub struct DaemonRing {
     answers: Writer,
-    /// Requests taken.
-    taken: u64,
-    /// Requests written, as of the last read of that word.
-    written: u64,
+    requests: Consumer<Counter, UMAD_RING_SLOTS, UMAD_SLOT_BYTES>,
     by_socket: u64,
     /// Some answers were taken back and are not on the socket yet.
     moving: bool,
@@ -37,7 +35,8 @@ impl DaemonRing {
     pub fn create() -> io::Result<(DaemonRing, File)> {
         let (memory, file) = Shared::create("weft-umad", UMAD_RING_BYTES)?;
         let answers = Writer::new(Arc::new(memory), ANSWERS);
-        Ok((DaemonRing { answers, taken: 0, written: 0, by_socket: 0, moving: false, floor: 0 }, file))
+        let requests = Consumer::new(REQUESTS.layout(), Counter::at(REQUESTS.written_at));
+        Ok((DaemonRing { answers, requests, by_socket: 0, moving: false, floor: 0 }, file))
     }
 
     fn memory(&self) -> &Shared {
@@ -51,13 +50,7 @@ impl DaemonRing {
 
     /// Returns whether a request waits. An impossible position of the program counts as nothing written.
     fn has_request(&mut self) -> bool {
-        if self.taken == self.written {
-            let written = self.memory().word(REQUESTS.written_at).load(Ordering::SeqCst);
-            if holds_some(self.taken, written) {
-                self.written = written;
-            }
-        }
-        self.taken != self.written
+        self.requests.available(&self.answers.memory).is_ok_and(|count| count > 0)
     }
 
     /// Takes the next request.
@@ -65,9 +58,8 @@ impl DaemonRing {
         if !self.has_request() {
             return false;
         }
-        REQUESTS.load(self.memory(), self.taken, out);
-        self.taken = self.taken.wrapping_add(1);
-        self.memory().word(REQUESTS.taken_at).store(self.taken, Ordering::Release);
+        load(self.memory(), self.requests.slot_at(), out);
+        self.requests.take(&self.answers.memory, 1);
         true
     }
 
@@ -84,14 +76,13 @@ impl DaemonRing {
 
     /// Announces that the daemon polls the ring from now on.
     pub fn attend(&mut self) {
-        // Reads the call that it answers, so that everything before the call is visible.
-        self.memory().word(ATTENTION_AT).swap(attention::ATTENDING, Ordering::SeqCst);
+        ATTENTION.wake_up(self.memory());
     }
 
     /// Announces that the program has to call the daemon from now on. Returns false if a request waits: poll once more.
     #[must_use]
     pub fn sleep(&mut self) -> bool {
-        store_then_check(self.memory().word(ATTENTION_AT), attention::ASLEEP);
+        ATTENTION.fall_asleep(self.memory());
         !self.has_request()
     }
 
@@ -103,7 +94,7 @@ impl DaemonRing {
 
     /// Returns a number that grows with the program's activity: requests sent and answers taken.
     pub fn activity(&self) -> u64 {
-        self.answers_taken().wrapping_add(self.taken)
+        self.answers_taken().wrapping_add(self.requests.taken())
     }
 
     /// Returns whether an answer waits in the ring.
@@ -114,7 +105,7 @@ impl DaemonRing {
     /// Returns whether answers wait if `taken` are taken. A position before the floor is impossible: without this check
     /// a program that moves back would receive the same answers forever.
     fn holds_answers(&self, taken: u64) -> bool {
-        taken >= self.floor && holds_some(taken, self.answers.written)
+        taken >= self.floor && holds_some(taken, self.answers.written())
     }
 
     fn answers_taken(&self) -> u64 {
@@ -140,7 +131,7 @@ impl DaemonRing {
         // Pairs with a program that announces its state and then checks for answers.
         fence(Ordering::SeqCst);
         let word = self.word().load(Ordering::SeqCst);
-        let (taken, program, written) = (word >> state::BITS, word & state::MASK, self.answers.written);
+        let (taken, program, written) = (word >> state::BITS, word & state::MASK, self.answers.written());
         // If the word changes meanwhile, the program is at work.
         let moved = written << state::BITS | program | state::MOVING;
         if !self.holds_answers(taken) || !may(program) || !change(self.word(), word, moved) {
@@ -172,6 +163,6 @@ impl DaemonRing {
 impl Drop for DaemonRing {
     fn drop(&mut self) {
         // A program that sends from now on calls the daemon, and finds the socket closed.
-        self.memory().word(ATTENTION_AT).store(attention::ASLEEP, Ordering::SeqCst);
+        ATTENTION.fall_asleep(self.memory());
     }
 }

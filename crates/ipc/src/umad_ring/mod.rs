@@ -37,6 +37,8 @@ mod tests;
 pub use daemon::DaemonRing;
 pub use program::{AnswerReader, Pushed, RequestWriter, program_ends};
 
+use weft_shm::{SleepStates, SleepWord};
+
 use crate::umad::UMAD_HEAD_BYTES;
 use ring::Direction;
 
@@ -74,16 +76,11 @@ const REQUESTS: Direction = Direction { written_at: 0, taken_at: LINE, slots_at:
 const PROGRAMS_PROCESSOR_AT: usize = 8;
 const DAEMONS_PROCESSOR_AT: usize = ATTENTION_AT + 8;
 const ANSWERS: Direction = Direction { written_at: 2 * LINE, taken_at: 3 * LINE, slots_at: SLOTS_AT + RING_BYTES };
+/// Whether the daemon sleeps.
+const ATTENTION: SleepWord = SleepWord::new(ATTENTION_AT, SleepStates::ASLEEP_AT_FIRST);
 const ATTENTION_AT: usize = 4 * LINE;
 const BY_SOCKET_AT: usize = 6 * LINE;
 const SLOTS_AT: usize = if cfg!(loom) { 7 * LINE } else { 4096 };
-
-/// Values of the attention word.
-mod attention {
-    pub const ASLEEP: u64 = 0;
-    pub const CALLED: u64 = 1;
-    pub const ATTENDING: u64 = 2;
-}
 
 /// The low bits of the word with the number of answers taken: the program's state (0: busy elsewhere), and one bit of
 /// the daemon's.

@@ -5,12 +5,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use weft_sys::sync::{AtomicU64, Ordering, fence};
 
+use weft_shm::fence_before_check;
 use weft_sys::shared::Shared;
 
 use super::ring::{Writer, change, holds_some, processor_here};
 use super::{
-    ANSWERS, ATTENTION_AT, BY_SOCKET_AT, DAEMONS_PROCESSOR_AT, PROGRAMS_PROCESSOR_AT, REQUESTS, Slot, UMAD_RING_BYTES,
-    UMAD_RING_MAD_BYTES, attention, program_state as state,
+    ANSWERS, ATTENTION, BY_SOCKET_AT, DAEMONS_PROCESSOR_AT, PROGRAMS_PROCESSOR_AT, REQUESTS, Slot, UMAD_RING_BYTES,
+    UMAD_RING_MAD_BYTES, program_state as state,
 };
 use crate::umad::UmadHead;
 
@@ -63,8 +64,8 @@ impl RequestWriter {
         if !self.ring.push(head, mad, |memory| memory.word(REQUESTS.taken_at).load(Ordering::Acquire)) {
             return Pushed::NoRoom;
         }
-        fence(Ordering::SeqCst);
-        if must_call(&self.ring.memory) { Pushed::Call } else { Pushed::Seen }
+        fence_before_check();
+        if ATTENTION.must_call(&self.ring.memory) { Pushed::Call } else { Pushed::Seen }
     }
 
     fn note_processor(&mut self) {
@@ -74,12 +75,6 @@ impl RequestWriter {
             self.ring.memory.word(PROGRAMS_PROCESSOR_AT).store(processor, Ordering::Relaxed);
         }
     }
-}
-
-/// Returns whether the caller must call the daemon: it sleeps, and no other call is on its way.
-fn must_call(memory: &Shared) -> bool {
-    let word = memory.word(ATTENTION_AT);
-    word.load(Ordering::SeqCst) == attention::ASLEEP && change(word, attention::ASLEEP, attention::CALLED)
 }
 
 impl AnswerReader {
@@ -150,7 +145,7 @@ impl AnswerReader {
     /// Returns whether the daemon works on another processor, so that an answer may arrive while the program polls.
     pub fn is_worth_looking(&self) -> bool {
         let daemons = self.memory.word(DAEMONS_PROCESSOR_AT).load(Ordering::Relaxed);
-        self.memory.word(ATTENTION_AT).load(Ordering::Relaxed) != attention::ASLEEP && daemons != processor_here()
+        !ATTENTION.is_asleep(&self.memory) && daemons != processor_here()
     }
 
     /// Announces that the program polls the ring until [`AnswerReader::end_wait`]: the daemon leaves answers there.
@@ -171,14 +166,14 @@ impl AnswerReader {
     /// Announces that the program is awake, and does not poll.
     pub fn end_wait(&self) {
         self.word().fetch_and(!state::MASK, Ordering::SeqCst);
-        // Pairs with a daemon that falls asleep and then checks whether the program polls.
-        fence(Ordering::SeqCst);
+        // Against a daemon that falls asleep and then checks whether the program polls.
+        fence_before_check();
     }
 
     /// Returns whether the caller must call the daemon: answers wait in the ring, and it fell asleep while the program
     /// polled.
     #[must_use]
     pub fn must_call(&mut self) -> bool {
-        self.has_some() && must_call(&self.memory)
+        self.has_some() && ATTENTION.must_call(&self.memory)
     }
 }

@@ -1,8 +1,10 @@
-//! A ring of slots in shared memory: the layout of its words and slots, and the end that fills it.
+//! A direction of a port's memory: a counted ring ([`weft_shm::ring`]) with a datagram in each slot, and the end that
+//! fills it.
 
 use std::sync::Arc;
 use weft_sys::sync::{AtomicU64, Ordering};
 
+use weft_shm::{Counter, Layout, Producer};
 use weft_sys::processors;
 use weft_sys::shared::Shared;
 use zerocopy::IntoBytes;
@@ -12,7 +14,7 @@ use crate::umad::{UMAD_HEAD_BYTES, UmadHead};
 
 const SLOT_WORDS: usize = UMAD_SLOT_BYTES / 8;
 
-/// Layout of one direction.
+/// Offsets of one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Direction {
     pub written_at: usize,
@@ -21,19 +23,20 @@ pub(super) struct Direction {
 }
 
 impl Direction {
-    fn slot_at(&self, number: u64) -> usize {
-        self.slots_at + (number % UMAD_RING_SLOTS) as usize * UMAD_SLOT_BYTES
+    pub const fn layout(self) -> Layout {
+        Layout { slots_at: self.slots_at, taken_at: self.taken_at }
     }
 
-    fn slot<'a>(&self, memory: &'a Shared, number: u64) -> &'a [AtomicU64; SLOT_WORDS] {
-        memory.words(self.slot_at(number))
-    }
-
-    /// Copies a slot out.
+    /// Copies the slot with a number out.
     pub fn load(&self, memory: &Shared, number: u64, out: &mut Slot) {
-        for (bytes, word) in out.as_chunks_mut::<8>().0.iter_mut().zip(self.slot(memory, number)) {
-            *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
-        }
+        load(memory, self.slots_at + (number % UMAD_RING_SLOTS) as usize * UMAD_SLOT_BYTES, out);
+    }
+}
+
+/// Copies a slot at an offset out.
+pub(super) fn load(memory: &Shared, slot_at: usize, out: &mut Slot) {
+    for (bytes, word) in out.as_chunks_mut::<8>().0.iter_mut().zip(memory.words::<SLOT_WORDS>(slot_at)) {
+        *bytes = word.load(Ordering::Relaxed).to_ne_bytes();
     }
 }
 
@@ -46,38 +49,31 @@ pub(super) fn holds_some(taken: u64, written: u64) -> bool {
 #[derive(Debug)]
 pub(super) struct Writer {
     pub memory: Arc<Shared>,
-    pub way: Direction,
-    pub written: u64,
-    /// Slots taken, as of the last read of that word.
-    taken: u64,
+    ring: Producer<Counter, UMAD_RING_SLOTS, UMAD_SLOT_BYTES>,
 }
 
 impl Writer {
-    pub fn new(memory: Arc<Shared>, way: Direction) -> Writer {
-        Writer { memory, way, written: 0, taken: 0 }
+    pub fn new(memory: Arc<Shared>, direction: Direction) -> Writer {
+        Writer { memory, ring: Producer::new(direction.layout(), Counter::at(direction.written_at)) }
     }
 
-    fn has_room(&mut self, taken: impl Fn(&Shared) -> u64) -> bool {
-        if self.written.wrapping_sub(self.taken) < UMAD_RING_SLOTS {
-            return true;
-        }
-        self.taken = taken(&self.memory);
-        self.written.wrapping_sub(self.taken) < UMAD_RING_SLOTS
+    /// Returns the number of datagrams ever put into the ring.
+    pub fn written(&self) -> u64 {
+        self.ring.written()
     }
 
     /// Puts a datagram into the ring; returns false if it is full. `taken` reads how many the other end has taken.
     pub fn push(&mut self, head: &UmadHead, mad: &[u8; UMAD_RING_MAD_BYTES], taken: impl Fn(&Shared) -> u64) -> bool {
-        if !self.has_room(taken) {
+        if self.ring.has_room_with(1, || taken(&self.memory)) != Ok(true) {
             return false;
         }
-        let slot = self.way.slot(&self.memory, self.written);
+        let slot = self.memory.words::<SLOT_WORDS>(self.ring.slot_at());
         let (head_words, mad_words) = slot.split_at(UMAD_HEAD_BYTES / 8);
         store(head_words, head.as_bytes());
         store(mad_words, mad);
-        self.written = self.written.wrapping_add(1);
-        self.memory.word(self.way.written_at).store(self.written, Ordering::Release);
+        self.ring.publish(&self.memory, 1);
         // The other end read that slot a lap ago, so its lines are in another cache.
-        self.memory.expect_write(self.way.slot_at(self.written), UMAD_SLOT_BYTES);
+        self.memory.expect_write(self.ring.slot_at(), UMAD_SLOT_BYTES);
         true
     }
 }

@@ -7,7 +7,7 @@ use weft_sys::shared::Shared;
 use weft_wire::fuzzing::Script;
 use weft_wire::link_packet::LINK_PACKET_MAX;
 
-use super::ring::{MEMORY_BYTES, ProcessEnd, RINGS_AT, SwitchEnd};
+use super::packet_channel::{MEMORY_BYTES, ProcessEnd, RINGS_AT, SwitchEnd};
 
 /// Maximum number of packets that one step takes: as many as a ring could ever hold.
 const PACKETS_MAX: usize = 1 << 18;

@@ -1,5 +1,5 @@
-//! The cable under loom: a process and the daemon in two threads, in every order that the memory model permits. A wait
-//! without an end is a lost wake-up: loom reports it as too many branches.
+//! The packet channel under loom: a process and the daemon in two threads, in every order that the memory model
+//! permits. A wait without an end is a lost wake-up: loom reports it as too many branches.
 
 use std::os::fd::AsFd;
 

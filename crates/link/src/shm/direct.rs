@@ -9,12 +9,12 @@ use weft_verbs::Sge;
 use super::copy::{copy, deliver, is_null, pointer};
 use super::host::Host;
 use super::kernel::Way;
+use super::key_directory_view::Place;
 use super::peer::{Peer, Us};
-use super::view::Place;
 
 impl Host {
-    /// Runs `act` on a living peer while this process's board announces a copy from or to it. Copies within this
-    /// process need no announcement: its own revocations wait for the lock that the caller holds.
+    /// Runs `act` on a living peer while this process's key directory announces a copy from or to it. Copies within
+    /// this process need no announcement: its own revocations wait for the lock that the caller holds.
     #[inline]
     pub(super) fn announced<R>(&mut self, index: u32, act: impl FnOnce(&mut Peer, Us) -> Option<R>) -> Option<R> {
         let peer = self.peers.get_mut(index as usize)?.as_deref_mut()?;
@@ -24,12 +24,12 @@ impl Host {
         if peer.own {
             return act(peer, self.us);
         }
-        if !peer.knows(&self.board) {
+        if !peer.knows(&self.directory) {
             return None;
         }
-        self.board.announce(peer.slot);
+        self.directory.announce(peer.slot);
         let result = act(peer, self.us);
-        self.board.withdraw();
+        self.directory.withdraw();
         result
     }
 
@@ -102,7 +102,7 @@ impl Peer {
         }
     }
 
-    /// Makes all checks that the target would make, from its board.
+    /// Makes all checks that the target would make, from its key directory.
     #[inline]
     fn find(&self, us: Us, at: &Direct, len: u64) -> Option<Place> {
         let view = self.view.as_ref()?;
@@ -173,7 +173,7 @@ fn copy_own(way: Way, ours: &[HostRange], mut there: u64) -> Option<()> {
             Way::Here => (pointer(there), here),
         };
         // SAFETY: both are registered memory of our own that was checked, the one by the adapter, the other against our
-        // own board just now.
+        // own key directory just now.
         unsafe { std::ptr::copy(from, to, len) };
         there = there.wrapping_add(range.len);
     }

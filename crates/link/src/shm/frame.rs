@@ -1,4 +1,4 @@
-//! The head of a frame in a lane: a stamp, which is written last, and six words. The payload follows directly, so that
+//! The head of a frame in a ring: a stamp, which is written last, and six words. The payload follows directly, so that
 //! a frame with eight bytes of it is one cache line.
 //!
 //! ```text

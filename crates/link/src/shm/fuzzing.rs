@@ -1,4 +1,4 @@
-//! Fuzz target: a peer that writes arbitrary words into the shared memory of a pair and of its board.
+//! Fuzz target: a peer that writes arbitrary words into the shared memory of a pair and of its key directory.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use weft_transport::same_host::{
 use weft_verbs::{Access, PdId, Sge};
 use weft_wire::fuzzing::Script;
 
-use super::layout::{BOARD_BYTES, COPYING, PAIR_BYTES, Side, TIERS_MAX, TIERS_USED, key_at, qp_at};
+use super::layout::{COPYING, DIRECTORY_BYTES, PAIR_BYTES, Side, TIERS_MAX, TIERS_USED, key_at, qp_at};
 use super::{Host, HostConfig, PeerConfig};
 
 const QPN: [u32; 2] = [1 << 14 | 5, 2 << 14 | 9];
@@ -27,26 +27,26 @@ const WORDS: usize = 8;
 struct Victim {
     host: Host,
     pair: Shared,
-    board: Shared,
+    directory: Shared,
     /// Memory that the host offers to its peer and copies into.
     memory: Vec<u64>,
 }
 
 fn host(slot: u32) -> Option<Host> {
     let doorbell = EventFd::new().ok()?.into();
-    let board = Some(shared::create_file("board", BOARD_BYTES).ok()?.into());
-    Host::new(HostConfig { slot, generation: 1000 + u64::from(slot), doorbell, board }).ok()
+    let directory = Some(shared::create_file("directory", DIRECTORY_BYTES).ok()?.into());
+    Host::new(HostConfig { slot, generation: 1000 + u64::from(slot), doorbell, directory }).ok()
 }
 
 impl Victim {
     fn new() -> Option<Victim> {
         let (mut victim, peer) = (host(1)?, host(2)?);
         let pair = shared::create_file("pair", PAIR_BYTES).ok()?;
-        let file = shared::create_file("board", BOARD_BYTES).ok()?;
-        let board = Shared::map(&file, BOARD_BYTES).ok()?;
-        let original = SharedView::map(peer.board(), BOARD_BYTES).ok()?;
+        let file = shared::create_file("directory", DIRECTORY_BYTES).ok()?;
+        let directory = Shared::map(&file, DIRECTORY_BYTES).ok()?;
+        let original = SharedView::map(peer.directory(), DIRECTORY_BYTES).ok()?;
         for at in (0..128).step_by(8) {
-            board.word(at).store(original.word(at).load(Ordering::Relaxed), Ordering::Relaxed);
+            directory.word(at).store(original.word(at).load(Ordering::Relaxed), Ordering::Relaxed);
         }
         let met = victim.attach(PeerConfig {
             slot: peer.us.slot,
@@ -55,13 +55,13 @@ impl Victim {
             doorbell: peer.doorbell().as_fd().try_clone_to_owned().ok()?,
             bell: None,
             process: Some(pidfd::open(std::process::id()).ok()?),
-            board: Some(file.into()),
+            directory: Some(file.into()),
             found: false,
             arena: None,
         });
         (met.ok()? == PEER).then_some(())?;
         let mut victim =
-            Victim { host: victim, pair: Shared::map(&pair, PAIR_BYTES).ok()?, board, memory: vec![0; 1024] };
+            Victim { host: victim, pair: Shared::map(&pair, PAIR_BYTES).ok()?, directory, memory: vec![0; 1024] };
         let range = victim.range();
         let key =
             KeyView { key: KEY, pd: PD, qpn: None, base: 0x1_0000, len: range.len, host: range.addr, access: all() };
@@ -95,11 +95,11 @@ impl Victim {
             _ => (qp_at(QPN[1]), QPN[1]),
         };
         for n in 1..WORDS {
-            self.board.word(at + n * 8).store(script.word(), Ordering::Relaxed);
+            self.directory.word(at + n * 8).store(script.word(), Ordering::Relaxed);
         }
         let version = script.word() & 3;
-        self.board.word(at).store(u64::from(number) << 32 | version, Ordering::Relaxed);
-        self.board.word(TIERS_USED).store(script.word(), Ordering::Relaxed);
+        self.directory.word(at).store(u64::from(number) << 32 | version, Ordering::Relaxed);
+        self.directory.word(TIERS_USED).store(script.word(), Ordering::Relaxed);
     }
 
     fn step(&mut self, script: &mut Script<'_>) {
@@ -111,7 +111,7 @@ impl Victim {
             1 => {
                 // The header stays: the host refuses to meet a peer with a wrong one.
                 let at = 128 + script.below(4096 / 8) * 8;
-                self.board.word(at).store(script.word(), Ordering::Relaxed);
+                self.directory.word(at).store(script.word(), Ordering::Relaxed);
             }
             2 | 3 => self.write_frame(script),
             4 => self.write_entry(script),
@@ -126,7 +126,7 @@ impl Victim {
             9 => {
                 // The host waits as long as a live peer announces a copy, as it must: only processes of the same user
                 // can announce one.
-                self.board.word(COPYING).store(0, Ordering::Relaxed);
+                self.directory.word(COPYING).store(0, Ordering::Relaxed);
                 self.host.revoke_key(KEY);
                 self.host.handle_watch();
             }
@@ -151,7 +151,7 @@ impl Victim {
         self.host.is_taken(PEER, script.word());
     }
 
-    /// Makes direct reads. A write would put bytes where the board says: into this very process.
+    /// Makes direct reads. A write would put bytes where the key directory says: into this very process.
     fn reach_out(&mut self, script: &mut Script<'_>) {
         let range = self.range();
         let (addr, len) = (script.word(), range.len.min(script.word()));

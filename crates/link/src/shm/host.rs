@@ -3,9 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
-use weft_sys::sync::{Ordering, fence};
+use weft_sys::sync::Ordering;
 
 use rustc_hash::FxHashMap;
+use weft_shm::{SleepCount, fence_before_check};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::event::EventFd;
 use weft_sys::share::Extent;
@@ -13,10 +14,10 @@ use weft_sys::{fork, pidfd};
 use weft_transport::SameHost;
 use weft_transport::same_host::{KeyView, PeerId};
 
-use super::board::Board;
+use super::key_directory::KeyDirectory;
 use super::peer::{Peer, PeerConfig, Us};
 
-/// Maximum number of lanes checked in one call.
+/// Maximum number of rings checked in one call.
 pub(super) const LOOKS_MAX: usize = 64;
 /// Maximum number of processes met at the same time: one per slot, and some that died.
 const PEERS_MAX: usize = 4 << (24 - weft_verbs::QPN_INDEX_BITS);
@@ -36,17 +37,18 @@ pub struct HostConfig {
     pub generation: u64,
     /// Doorbell that peers ring to wake this process.
     pub doorbell: OwnedFd,
-    /// The memory of this process's board, [`BOARD_BYTES`] of it; without it no peer can access this process's memory.
+    /// The memory of this process's key directory, [`DIRECTORY_BYTES`] of it; without it no peer can access this
+    /// process's memory.
     ///
-    /// [`BOARD_BYTES`]: super::BOARD_BYTES
-    pub board: Option<OwnedFd>,
+    /// [`DIRECTORY_BYTES`]: super::DIRECTORY_BYTES
+    pub directory: Option<OwnedFd>,
 }
 
 /// Shared-memory connections of this process.
 #[derive(Debug)]
 pub struct Host {
     pub(super) us: Us,
-    pub(super) board: Board,
+    pub(super) directory: KeyDirectory,
     /// By number; none for a peer that is gone for good.
     pub(super) peers: Vec<Option<Box<Peer>>>,
     numbers: FxHashMap<(u32, u64), PeerId>,
@@ -56,9 +58,9 @@ pub struct Host {
     wanted: Vec<u32>,
     /// Slots whose processes could not be met, and the time of the attempt.
     refused: FxHashMap<u32, Instant>,
-    /// Peers whose lanes are read.
-    pub(super) lanes: Vec<u32>,
-    /// Index of the lane to check next.
+    /// Peers whose rings are read.
+    pub(super) rings: Vec<u32>,
+    /// Index of the ring to check next.
     pub(super) turn: usize,
     /// Peers with frames pushed since doorbells were last rung.
     pub(super) pushed: Vec<u32>,
@@ -67,8 +69,7 @@ pub struct Host {
     doorbell: EventFd,
     /// Deaths and bells of peers.
     watch: Epoll,
-    sleeps: u64,
-    asleep: bool,
+    sleep: SleepCount,
     /// Slots of peers that broke the rules, until the caller takes them.
     broken: Vec<u32>,
 }
@@ -80,36 +81,35 @@ impl Host {
     /// No memory files (a kernel before 5.1), or no descriptors are left.
     pub fn new(config: HostConfig) -> io::Result<Host> {
         let us = Us { slot: config.slot, generation: config.generation };
-        let board = Board::new(us.slot, us.generation, config.board)?;
+        let directory = KeyDirectory::new(us.slot, us.generation, config.directory)?;
         let doorbell = EventFd::from(config.doorbell);
         let watch = Epoll::new()?;
-        for fd in [board.fd(), doorbell.as_fd(), watch.as_fd()] {
+        for fd in [directory.fd(), doorbell.as_fd(), watch.as_fd()] {
             fork::track(fd);
         }
-        let own = Peer::own(us, &board)?;
+        let own = Peer::own(us, &directory)?;
         Ok(Host {
             us,
-            board,
+            directory,
             peers: vec![Some(Box::new(own))],
             numbers: FxHashMap::from_iter([((us.slot, us.generation), PeerId(0))]),
             slots: FxHashMap::from_iter([(us.slot, PeerId(0))]),
             wanted: Vec::new(),
             refused: FxHashMap::default(),
-            lanes: vec![0],
+            rings: vec![0],
             turn: 0,
             pushed: Vec::new(),
             current: None,
             doorbell,
             watch,
-            sleeps: 0,
-            asleep: false,
+            sleep: SleepCount::default(),
             broken: Vec::new(),
         })
     }
 
-    /// Returns this process's board, for peers of its user.
-    pub fn board(&self) -> BorrowedFd<'_> {
-        self.board.fd()
+    /// Returns this process's key directory, for peers of its user.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.fd()
     }
 
     /// Returns the doorbell of this process: readable when a peer rang it.
@@ -172,11 +172,11 @@ impl Host {
         self.slots.insert(name.0, PeerId(index));
         self.refused.remove(&name.0);
         self.numbers.insert(name, PeerId(index));
-        self.lanes.push(index);
+        self.rings.push(index);
         Ok(PeerId(index))
     }
 
-    /// Handles the daemon's message that a process is gone. The remaining frames in its lane are still read.
+    /// Handles the daemon's message that a process is gone. The remaining frames in its ring are still read.
     pub fn on_gone(&mut self, slot: u32, generation: u64) {
         if let Some(PeerId(index)) = self.number(slot, generation).filter(|&id| id != PeerId(0)) {
             self.lose(index);
@@ -210,7 +210,7 @@ impl Host {
         })
     }
 
-    /// Takes the slots of peers that broke the rules; their lanes are closed.
+    /// Takes the slots of peers that broke the rules; their rings are closed.
     pub fn take_broken(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.broken)
     }
@@ -225,8 +225,7 @@ impl Host {
     }
 
     fn ring(&mut self) {
-        // Pairs with the sleeper, which announces its sleep and then checks for frames.
-        fence(Ordering::SeqCst);
+        fence_before_check();
         while let Some(index) = self.pushed.pop() {
             if let Some(peer) = self.peer(index) {
                 peer.pushed = false;
@@ -235,9 +234,9 @@ impl Host {
         }
     }
 
-    /// Whether a frame waits in any lane.
+    /// Whether a frame waits in any ring.
     pub fn has_frames(&self) -> bool {
-        self.lanes.iter().any(|&index| self.peer_at(index).is_some_and(Peer::has_frame))
+        self.rings.iter().any(|&index| self.peer_at(index).is_some_and(Peer::has_frame))
     }
 
     /// Whether this process has a frame for itself: no doorbell announces it.
@@ -246,13 +245,9 @@ impl Host {
         self.peer_at(0).is_some_and(Peer::has_frame)
     }
 
-    /// Announces that no thread reads the lanes until the doorbell rings; returns `false` if frames wait already.
+    /// Announces that no thread reads the rings until the doorbell rings; returns `false` if frames wait already.
     pub fn fall_asleep(&mut self) -> bool {
-        self.sleeps += 1;
-        self.asleep = true;
-        self.say_asleep(self.sleeps);
-        // Pairs with a peer that pushes and then checks whether this process sleeps.
-        fence(Ordering::SeqCst);
+        self.sleep.fall_asleep(|word| write_sleep(&self.directory, &self.peers, word));
         if self.has_frames() {
             self.wake_up();
             return false;
@@ -260,38 +255,31 @@ impl Host {
         true
     }
 
-    /// Announces that a thread reads the lanes again.
+    /// Announces that a thread reads the rings again.
     #[inline]
     pub fn wake_up(&mut self) {
-        if std::mem::replace(&mut self.asleep, false) {
-            self.say_asleep(0);
-        }
-    }
-
-    fn say_asleep(&self, value: u64) {
-        self.board.asleep().store(value, Ordering::Relaxed);
-        self.peers.iter().flatten().for_each(|peer| peer.say_asleep(value));
+        self.sleep.wake_up(|word| write_sleep(&self.directory, &self.peers, word));
     }
 
     /// Like [`SameHost::publish_key`], for memory that is partly shared.
     pub fn publish_shared_key(&mut self, key: &KeyView, extent: Option<Extent>) {
-        if self.board.has_key(key.key) {
+        if self.directory.has_key(key.key) {
             self.revoke_key(key.key);
         }
-        self.board.put_key(key, extent);
+        self.directory.put_key(key, extent);
     }
 
     /// Returns the host addresses and lengths of the published keys.
     pub fn keys(&mut self) -> Vec<(u64, u64)> {
         let mut keys = Vec::new();
-        self.board.each_key(|_, addr, len| keys.push((addr, len)));
+        self.directory.each_key(|_, addr, len| keys.push((addr, len)));
         keys
     }
 
     /// Updates the shared parts of all keys' memory at once, before any peer can use them: `find` gets each key with
     /// its host address and length.
     pub fn share_keys(&mut self, find: impl FnMut(u32, u64, u64) -> Option<Extent>) {
-        self.board.share_keys(find);
+        self.directory.share_keys(find);
     }
 
     #[cold]
@@ -313,11 +301,11 @@ impl Host {
         self.peers.get_mut(index as usize)?.as_deref_mut()
     }
 
-    /// Closes the lane of a peer that broke the rules: it is not trusted any more. Its board is still read, for its
-    /// copies.
+    /// Closes the ring of a peer that broke the rules: it is not trusted any more. Its key directory is still read, for
+    /// its copies.
     #[cold]
     pub(super) fn close(&mut self, index: u32) {
-        self.lanes.retain(|&lane| lane != index);
+        self.rings.retain(|&ring| ring != index);
         if let Some(peer) = self.peer(index) {
             peer.alive = false;
             let slot = peer.slot;
@@ -350,14 +338,20 @@ impl Host {
         if self.current.is_some_and(|(current, _)| current == index) {
             return;
         }
-        let has_frame = self.lanes.contains(&index) && self.peer_at(index).is_some_and(Peer::has_frame);
+        let has_frame = self.rings.contains(&index) && self.peer_at(index).is_some_and(Peer::has_frame);
         let place = self.peers.get_mut(index as usize);
         if let Some(peer) = place.filter(|_| !has_frame).and_then(|peer| peer.take_if(|peer| peer.dead)) {
             for fd in [peer.bell(), peer.process.as_ref()].into_iter().flatten() {
                 let _ = self.watch.delete(fd);
             }
             self.numbers.remove(&(peer.slot, peer.generation));
-            self.lanes.retain(|&lane| lane != index);
+            self.rings.retain(|&ring| ring != index);
         }
     }
+}
+
+/// Writes this process's sleep word, for peers that read its key directory and for those that do not.
+fn write_sleep(directory: &KeyDirectory, peers: &[Option<Box<Peer>>], word: u64) {
+    directory.asleep().store(word, Ordering::Relaxed);
+    peers.iter().flatten().for_each(|peer| peer.say_asleep(word));
 }

@@ -9,7 +9,7 @@ use weft_sys::vm::{self, Piece};
 use weft_transport::same_host::HostRange;
 
 use super::copy::is_null;
-use super::view::Identity;
+use super::key_directory_view::Identity;
 
 /// How long a recognised peer counts as the same.
 const BELIEF: Duration = Duration::from_millis(10);

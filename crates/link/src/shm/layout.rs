@@ -1,24 +1,24 @@
 //! Layout of the shared memory. Both processes must agree, so every change of this file changes [`LAYOUT`].
 //!
 //! ```text
-//! board  0       header: magic, layout, slot, generation, secret and its address
-//!        128     copying: whose memory we copy now      192  asleep      256  tiers of keys in use
-//!        4 KiB   queue pairs, 64 bytes each, by the index bits of their numbers
-//!        ...     keys, 64 bytes each: tiers that grow eightfold, so that few keys touch few pages
-//! pair   128     side 0: here, asleep        256  how far side 0 has read
-//!        384     side 1: likewise            512
-//!        4 KiB   lane of side 0               ...  lane of side 1
+//! key directory   0       header: magic, layout, slot, generation, secret and its address
+//!                 128     copying: whose memory we copy now      192  asleep      256  tiers of keys in use
+//!                 4 KiB   queue pairs, 64 bytes each, by the index bits of their numbers
+//!                 ...     keys, 64 bytes each: tiers that grow eightfold, so that few keys touch few pages
+//! pair            128     side 0: here, asleep        256  how far side 0 has read
+//!                 384     side 1: likewise            512
+//!                 4 KiB   ring of side 0              ...  ring of side 1
 //! ```
 
 /// Version of the layout; processes with different ones do not meet.
 pub(super) const LAYOUT: u64 = 1;
-/// First word of a board.
-pub(super) const BOARD_MAGIC: u64 = u64::from_be_bytes(*b"weftbord");
+/// First word of a key directory.
+pub(super) const DIRECTORY_MAGIC: u64 = u64::from_be_bytes(*b"weftbord");
 
-/// Bytes of a cache line, of a slot of a lane, and of an entry of a table.
+/// Bytes of a cache line, of a slot of a ring, and of an entry of a table.
 pub(super) const LINE: usize = 64;
 
-/// Header of a board, in words.
+/// Header of a key directory, in words.
 pub(super) mod header {
     pub const MAGIC: usize = 0;
     pub const LAYOUT: usize = 8;
@@ -51,8 +51,8 @@ const _: () =
 /// A key is at its place in a tier or at one of the next ones; this many are probed.
 pub(super) const PROBES: usize = if MODELLED { 1 } else { 8 };
 
-/// Size of a board in bytes; nearly all of it is holes.
-pub const BOARD_BYTES: usize = tier_start(TIERS_MAX).next_multiple_of(if MODELLED { LINE } else { 4096 });
+/// Size of a key directory in bytes; nearly all of it is holes.
+pub const DIRECTORY_BYTES: usize = tier_start(TIERS_MAX).next_multiple_of(if MODELLED { LINE } else { 4096 });
 
 const fn tier_start(tier: usize) -> usize {
     let (mut at, mut n) = (KEYS, 0);
@@ -85,13 +85,13 @@ pub(super) fn key_at(tier: usize, key: u32) -> usize {
     TIER_STARTS[tier] + ((key >> 8) as usize & (TIERS[tier] - 1)) * LINE
 }
 
-/// Number of slots of a lane: fifteen of the longest frames.
-pub(super) const LANE_SLOTS: u64 = if MODELLED { 4 } else { 4096 };
-const LANE_BYTES: usize = LANE_SLOTS as usize * LINE;
-const LANES: usize = if MODELLED { 576 } else { 4096 };
+/// Number of slots of a ring: fifteen of the longest frames.
+pub(super) const RING_SLOTS: u64 = if MODELLED { 4 } else { 4096 };
+const RING_BYTES: usize = RING_SLOTS as usize * LINE;
+const RINGS: usize = if MODELLED { 576 } else { 4096 };
 
-/// Size of a pair of lanes in bytes.
-pub const PAIR_BYTES: usize = LANES + 2 * LANE_BYTES;
+/// Size of a pair of rings in bytes.
+pub const PAIR_BYTES: usize = RINGS + 2 * RING_BYTES;
 
 /// One of the two sides of a pair.
 #[derive(Clone, Copy, Debug)]
@@ -107,19 +107,19 @@ impl Side {
         128 + self.0 * 256
     }
 
-    /// Returns the position of the word for the side's sleep, for a peer without its board.
+    /// Returns the position of the word for the side's sleep, for a peer without its key directory.
     pub fn asleep(self) -> usize {
         self.here() + 8
     }
 
-    /// Returns the position of the word for the side's progress in the other's lane.
+    /// Returns the position of the word for the side's progress in the other's ring.
     pub fn taken(self) -> usize {
         self.here() + 128
     }
 
-    /// Returns the position of the side's lane.
-    pub fn lane(self) -> usize {
-        LANES + self.0 * LANE_BYTES
+    /// Returns the position of the side's ring.
+    pub fn ring(self) -> usize {
+        RINGS + self.0 * RING_BYTES
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
             let last = key_at(tier, u32::MAX) + PROBES * LINE;
             assert!(key_at(tier, 0) == tier_start(tier) && last <= tier_start(tier + 1));
         }
-        assert!(Side(1).taken() + 8 <= Side(0).lane());
-        assert_eq!(Side(1).lane() + LANE_BYTES, PAIR_BYTES);
+        assert!(Side(1).taken() + 8 <= Side(0).ring());
+        assert_eq!(Side(1).ring() + RING_BYTES, PAIR_BYTES);
     }
 }

@@ -1,12 +1,12 @@
 //! Other processes of this host through shared memory: [`Host`] is the transport's [`SameHost`] on real memory.
 //!
 //! ```text
-//! board   one per process: its keys, its queue pairs, the peer whose memory it is copying now; its peers read it
-//! pair    one per two processes that met: a lane in each direction, a ring of frames
+//! key directory   one per process: its keys, its queue pairs, the peer whose memory it is copying now; its peers read it
+//! pair            one per two processes that met: a ring of frames in each direction
 //!
-//! push ───▶ lane::Writer ──▶ [pair] ──▶ lane::Reader ──▶ next_frame, place
-//! write_direct: board::announce ─▶ BoardView::find_key, find_qp ─▶ copy (pages shared) or Kernel (process_vm_writev)
-//! revoke_key:   board: entry gone ─▶ wait until no peer's board announces a copy from us, or the peer is dead
+//! push ───▶ frame_ring::Writer ──▶ [pair] ──▶ frame_ring::Reader ──▶ next_frame, place
+//! write_direct: KeyDirectory::announce ─▶ KeyDirectoryView::find_key, find_qp ─▶ copy (pages shared) or Kernel (process_vm_writev)
+//! revoke_key:   key directory: entry gone ─▶ wait until no peer announces a copy from us in its own, or the peer is dead
 //! ```
 //!
 //! Every word in shared memory has one writer. Words of another process are untrusted input: each is loaded once,
@@ -14,23 +14,23 @@
 //!
 //! [`SameHost`]: weft_transport::SameHost
 
-mod board;
 mod copy;
 mod direct;
 mod frame;
+mod frame_ring;
 pub(crate) mod fuzzing;
 mod host;
 mod kernel;
-mod lane;
+mod key_directory;
+mod key_directory_view;
 mod layout;
 mod peer;
 mod revoke;
 mod same_host;
 #[cfg(test)]
 mod tests;
-mod view;
 
-pub use board::board_file;
 pub use host::{Host, HostConfig};
-pub use layout::{BOARD_BYTES, PAIR_BYTES};
-pub use peer::{PeerConfig, find_board};
+pub use key_directory::directory_file;
+pub use layout::{DIRECTORY_BYTES, PAIR_BYTES};
+pub use peer::{PeerConfig, find_directory};

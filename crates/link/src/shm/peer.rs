@@ -1,22 +1,22 @@
-//! A met process: its lanes, its board, its doorbell.
+//! A met process: its rings, its key directory, its doorbell.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use weft_sys::sync::Ordering;
 
+use weft_shm::{Doorbell, SleepWatch, Stamps};
 use weft_sys::bell::{self, Heard};
-use weft_sys::event::EventFd;
 use weft_sys::share::View;
 use weft_sys::shared::Shared;
 use weft_sys::{foreign, pidfd};
 use weft_transport::same_host::Reach;
 
-use super::board::{BOARD_LABEL, Board};
+use super::frame_ring::{Reader, Writer};
 use super::kernel::Kernel;
-use super::lane::{Reader, Writer, lane_key};
+use super::key_directory::{DIRECTORY_LABEL, KeyDirectory};
+use super::key_directory_view::KeyDirectoryView;
 use super::layout::{PAIR_BYTES, Side};
-use super::view::BoardView;
 
 /// The daemon's descriptors for two processes that meet.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct PeerConfig {
     pub slot: u32,
     /// Generation of the peer's process in that slot.
     pub generation: u64,
-    /// The pair of lanes.
+    /// The pair of rings.
     pub pair: OwnedFd,
     /// Wakes the peer: the counter that it gives to all, or the other end of a bell if there is a `bell`.
     pub doorbell: OwnedFd,
@@ -33,39 +33,40 @@ pub struct PeerConfig {
     pub bell: Option<OwnedFd>,
     /// The peer's process.
     pub process: Option<OwnedFd>,
-    /// Its board, if it trusts this process.
-    pub board: Option<OwnedFd>,
-    /// Whether the board was found in the peer's process ([`find_board`]), so that the peer may not have found this
-    /// one's yet.
+    /// Its key directory, if it trusts this process.
+    pub directory: Option<OwnedFd>,
+    /// Whether the key directory was found in the peer's process ([`find_directory`]), so that the peer may not have
+    /// found this one's yet.
     pub found: bool,
     /// Its shared pages, if it trusts this process.
     pub arena: Option<OwnedFd>,
 }
 
-/// Finds the board of a process of the same user by slot and generation, in that process itself: for a daemon that is
-/// not trusted to hand boards out.
-pub fn find_board(process: &OwnedFd, slot: u32, generation: u64) -> Option<OwnedFd> {
+/// Finds the key directory of a process of the same user by slot and generation, in that process itself: for a daemon
+/// that is not trusted to hand key directories out.
+pub fn find_directory(process: &OwnedFd, slot: u32, generation: u64) -> Option<OwnedFd> {
     for _ in 0..FIND_TRIES {
-        let accept = |file: OwnedFd| BoardView::map(&file, slot, generation).ok().map(|_| file);
-        if let Some(board) = foreign::find_memory_file(process, BOARD_LABEL, accept) {
-            return Some(board);
+        let accept = |file: OwnedFd| KeyDirectoryView::map(&file, slot, generation).ok().map(|_| file);
+        if let Some(directory) = foreign::find_memory_file(process, DIRECTORY_LABEL, accept) {
+            return Some(directory);
         }
-        // The peer publishes itself before it makes its board.
+        // The peer publishes itself before it makes its key directory.
         std::thread::sleep(FIND_PAUSE);
     }
     None
 }
 
-/// Number of attempts to find a board, and the time between two.
+/// Number of attempts to find a key directory, and the time between two.
 const FIND_TRIES: u32 = 4;
 const FIND_PAUSE: Duration = Duration::from_millis(1);
 
-/// First pause before checking again a peer that had not found this process's board; each pause is twice the last.
+/// First pause before checking again a peer that had not found this process's key directory; each pause is twice the
+/// last.
 const LOOK_PAUSE: Duration = Duration::from_micros(500);
 const LOOKS_MAX: u32 = 12;
 
-/// Whether the peer has found this process's board. Before that, this process may not copy: the peer would not wait for
-/// its copies.
+/// Whether the peer has found this process's key directory. Before that, this process may not copy: the peer would not
+/// wait for its copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Knows {
     Yes,
@@ -80,27 +81,9 @@ pub(super) struct Us {
     pub generation: u64,
 }
 
-/// Values of `here`: the process uses the pair, and reads the other's sleep in the pair, or on its board.
+/// Values of `here`: the process uses the pair, and reads the other's sleep in the pair, or in its key directory.
 const HERE_BY_PAIR: u64 = 1;
-const HERE_BY_BOARD: u64 = 2;
-
-/// Means to wake a peer.
-#[derive(Debug)]
-enum Doorbell {
-    /// The one that the peer gives to all processes of its user.
-    Counter(EventFd),
-    /// One for this process alone.
-    Bell(OwnedFd),
-}
-
-impl Doorbell {
-    fn ring(&self) {
-        match self {
-            Doorbell::Counter(counter) => counter.signal(),
-            Doorbell::Bell(end) => bell::ring(end),
-        }
-    }
-}
+const HERE_BY_DIRECTORY: u64 = 2;
 
 /// A met process.
 #[derive(Debug)]
@@ -113,7 +96,7 @@ pub(super) struct Peer {
     side: Side,
     pub out: Writer,
     pub inn: Reader,
-    pub view: Option<BoardView>,
+    pub view: Option<KeyDirectoryView>,
     pub arena: Option<View>,
     pub kernel: Option<Kernel>,
     doorbell: Option<Doorbell>,
@@ -122,22 +105,21 @@ pub(super) struct Peer {
     knows: Knows,
     /// The pair's file, until the peer joins the pair.
     file: Option<OwnedFd>,
-    /// Its process exists and its lane is in order.
+    /// Its process exists and its ring is in order.
     pub alive: bool,
     /// The process is known to be dead, not only gone from the daemon.
     pub dead: bool,
     /// A frame was pushed since doorbells were last rung.
     pub pushed: bool,
-    /// The last sleep from which it was woken.
-    rung: u64,
+    sleep: SleepWatch,
     /// How its memory was last reached.
     pub reach: Reach,
 }
 
 impl Peer {
     /// Makes this process its own peer.
-    pub fn own(us: Us, board: &Board) -> io::Result<Peer> {
-        let key = lane_key(us.generation, us.generation);
+    pub fn own(us: Us, directory: &KeyDirectory) -> io::Result<Peer> {
+        let stamps = Stamps::between(us.generation, us.generation);
         let side = Side(0);
         Ok(Peer {
             slot: us.slot,
@@ -145,9 +127,9 @@ impl Peer {
             own: true,
             pair: Shared::private(PAIR_BYTES)?,
             side,
-            out: Writer::new(side, side, key),
-            inn: Reader::new(side, side, key),
-            view: Some(BoardView::map(&board.fd().try_clone_to_owned()?, us.slot, us.generation)?),
+            out: Writer::new(side, side, stamps),
+            inn: Reader::new(side, side, stamps),
+            view: Some(KeyDirectoryView::map(&directory.fd().try_clone_to_owned()?, us.slot, us.generation)?),
             arena: None,
             kernel: None,
             doorbell: None,
@@ -158,21 +140,21 @@ impl Peer {
             alive: true,
             dead: false,
             pushed: false,
-            rung: 0,
+            sleep: SleepWatch::default(),
             reach: Reach::Memory,
         })
     }
 
-    /// Meets another process. A board without a process to watch is not used: a revocation must be able to learn that a
-    /// process that announced a copy is dead.
+    /// Meets another process. A key directory without a process to watch is not used: a revocation must be able to
+    /// learn that a process that announced a copy is dead.
     pub fn meet(us: Us, config: PeerConfig) -> io::Result<Peer> {
         if config.slot == us.slot {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a process cannot meet itself"));
         }
         let pair = Shared::map(&config.pair, PAIR_BYTES)?;
         let side = Side(usize::from(us.slot > config.slot));
-        let view = match (&config.board, &config.process) {
-            (Some(board), Some(_)) => Some(BoardView::map(board, config.slot, config.generation)?),
+        let view = match (&config.directory, &config.process) {
+            (Some(directory), Some(_)) => Some(KeyDirectoryView::map(directory, config.slot, config.generation)?),
             _ => None,
         };
         let number = config.process.as_ref().and_then(pidfd::number);
@@ -183,14 +165,14 @@ impl Peer {
         } else {
             Doorbell::Counter(config.doorbell.into())
         };
-        let here = if view.is_some() { HERE_BY_BOARD } else { HERE_BY_PAIR };
+        let here = if view.is_some() { HERE_BY_DIRECTORY } else { HERE_BY_PAIR };
         pair.word(side.here()).store(here, Ordering::Release);
         Ok(Peer {
             slot: config.slot,
             generation: config.generation,
             own: false,
-            out: Writer::new(side, side.other(), lane_key(us.generation, config.generation)),
-            inn: Reader::new(side.other(), side, lane_key(config.generation, us.generation)),
+            out: Writer::new(side, side.other(), Stamps::between(us.generation, config.generation)),
+            inn: Reader::new(side.other(), side, Stamps::between(config.generation, us.generation)),
             pair,
             side,
             reach: if kernel.is_some() { Reach::Kernel } else { Reach::Lane },
@@ -205,34 +187,34 @@ impl Peer {
             alive: true,
             dead: false,
             pushed: false,
-            rung: 0,
+            sleep: SleepWatch::default(),
         })
     }
 
-    /// Whether the peer has this process's board and waits for copies announced there.
+    /// Whether the peer has this process's key directory and waits for copies announced there.
     #[inline]
-    pub fn knows(&mut self, board: &Board) -> bool {
+    pub fn knows(&mut self, directory: &KeyDirectory) -> bool {
         match self.knows {
             Knows::Yes => true,
             Knows::NotYet(looks, at) => {
-                looks < LOOKS_MAX && Instant::now() >= at && self.look_whether_it_knows(board, looks)
+                looks < LOOKS_MAX && Instant::now() >= at && self.look_whether_it_knows(directory, looks)
             }
         }
     }
 
     #[cold]
-    fn look_whether_it_knows(&mut self, board: &Board, looks: u32) -> bool {
-        let maps = self.process.as_ref().is_some_and(|process| foreign::maps(process, board.file()).unwrap_or(false));
+    fn look_whether_it_knows(&mut self, directory: &KeyDirectory, looks: u32) -> bool {
+        let maps =
+            self.process.as_ref().is_some_and(|process| foreign::maps(process, directory.file()).unwrap_or(false));
         self.knows =
             if maps { Knows::Yes } else { Knows::NotYet(looks + 1, Instant::now() + LOOK_PAUSE * 2u32.pow(looks)) };
         maps
     }
 
-    /// Whether a frame waits in its lane.
+    /// Whether a frame waits in its ring.
     #[inline]
     pub fn has_frame(&self) -> bool {
-        let (at, stamp) = self.inn.next();
-        self.pair.word(at).load(Ordering::Acquire) == stamp
+        self.inn.has_frame(&self.pair)
     }
 
     /// Whether the peer uses the pair; frames in a pair that it never joins are lost.
@@ -250,7 +232,7 @@ impl Peer {
 
     /// Announces in the pair whether this process sleeps, if the peer reads that there.
     pub fn say_asleep(&self, asleep: u64) {
-        if !self.own && self.pair.word(self.side.other().here()).load(Ordering::Relaxed) != HERE_BY_BOARD {
+        if !self.own && self.pair.word(self.side.other().here()).load(Ordering::Relaxed) != HERE_BY_DIRECTORY {
             self.pair.word(self.side.asleep()).store(asleep, Ordering::Relaxed);
         }
     }
@@ -261,11 +243,10 @@ impl Peer {
             Some(view) => view.asleep(),
             None => self.pair.word(self.side.other().asleep()).load(Ordering::Relaxed),
         };
-        if asleep != 0 && asleep != self.rung {
-            self.rung = asleep;
-            if let Some(doorbell) = &self.doorbell {
-                doorbell.ring();
-            }
+        if self.sleep.must_ring(asleep)
+            && let Some(doorbell) = &self.doorbell
+        {
+            doorbell.ring();
         }
     }
 

@@ -1,6 +1,6 @@
-//! Waits until no peer copies: after a key or a queue pair is removed from the board, peers that found it there before
-//! may still be copying. Each announces that on its own board. A copier that dies leaves its announcement behind; then
-//! its process's end shows that it stopped.
+//! Waits until no peer copies: after a key or a queue pair is removed from the key directory, peers that found it there
+//! before may still be copying. Each announces that in its own key directory. A copier that dies leaves its
+//! announcement behind; then its process's end shows that it stopped.
 
 use std::time::{Duration, Instant};
 

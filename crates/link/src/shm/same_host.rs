@@ -4,8 +4,8 @@ use weft_transport::SameHost;
 use weft_transport::same_host::{AtomicOp, Direct, Frame, HostRange, KeyView, Outgoing, PeerId, QpView, Reach};
 use weft_verbs::{Qpn, Sge};
 
-use super::board::QpEntry;
 use super::host::{Host, LOOKS_MAX};
+use super::key_directory::QpEntry;
 use super::peer::Peer;
 
 impl SameHost for Host {
@@ -55,11 +55,11 @@ impl SameHost for Host {
 
     #[inline]
     fn arrival(&mut self) -> Option<PeerId> {
-        for _ in 0..self.lanes.len().min(LOOKS_MAX) {
-            if self.turn >= self.lanes.len() {
+        for _ in 0..self.rings.len().min(LOOKS_MAX) {
+            if self.turn >= self.rings.len() {
                 self.turn = 0;
             }
-            let index = self.lanes[self.turn];
+            let index = self.rings[self.turn];
             self.turn += 1;
             if self.peer_at(index).is_some_and(Peer::has_frame) {
                 return Some(PeerId(index));
@@ -143,7 +143,7 @@ impl SameHost for Host {
     }
 
     fn revoke_key(&mut self, key: u32) {
-        if self.board.take_key(key) {
+        if self.directory.take_key(key) {
             self.wait_for_copies();
         }
     }
@@ -152,11 +152,11 @@ impl SameHost for Host {
         self.revoke_qp(qp.qpn);
         let Some(peer) = self.peer_at(qp.peer.0) else { return };
         let (slot, generation, access) = (peer.slot, peer.generation, qp.access.bits());
-        self.board.put_qp(qp.qpn, &QpEntry { dest_qpn: qp.dest_qpn, slot, generation, pd: qp.pd, access });
+        self.directory.put_qp(qp.qpn, &QpEntry { dest_qpn: qp.dest_qpn, slot, generation, pd: qp.pd, access });
     }
 
     fn revoke_qp(&mut self, qpn: Qpn) {
-        if self.board.take_qp(qpn) {
+        if self.directory.take_qp(qpn) {
             self.wait_for_copies();
         }
     }

@@ -3,8 +3,8 @@
 mod arena;
 mod direct;
 mod hostile;
-mod lanes;
 #[cfg(loom)]
 mod models;
 mod pair;
 mod race;
+mod rings;

@@ -69,7 +69,7 @@ fn the_next_process_of_a_slot_is_met_by_those_who_met_the_last() {
 }
 
 #[test]
-fn strangers_get_lanes_and_nothing_else() {
+fn strangers_get_rings_and_nothing_else() {
     let mut world = World::new(false);
     let ((a, _), (_, other)) = (world.process(7, 1), world.process(8, 2));
     let grant = PeerGrant { generation: 2, has_bell: true, has_process: true, shares: false };

@@ -142,7 +142,7 @@ fn atomics_need_shared_pages() {
 }
 
 #[test]
-fn the_null_region_is_left_to_the_lane() {
+fn the_null_region_is_left_to_the_ring() {
     let (mut a, mut b) = pair();
     let mut theirs = [7u8; 16];
     offer(&mut b, range_of(&mut theirs), ALL);

@@ -9,14 +9,15 @@ use weft_transport::same_host::{AtomicOp, Outgoing, Reach};
 use weft_verbs::{Access, Sge};
 
 use super::pair::{KEY, PEER, QPN, config_of, direct, host, offer, pair, range_of, receive, send};
-use crate::shm::layout::{BOARD_BYTES, LANE_SLOTS, LINE, PAIR_BYTES, Side, TIERS_USED, header, key_at, qp_at};
+use crate::shm::layout::{DIRECTORY_BYTES, LINE, PAIR_BYTES, RING_SLOTS, Side, TIERS_USED, header, key_at, qp_at};
 use crate::shm::{Host, PeerConfig};
 
-/// A host that met a peer whose board and pair the test can overwrite; `forge` changes the board before they meet.
+/// A host that met a peer whose key directory and pair the test can overwrite; `forge` changes the key directory before
+/// they meet.
 struct Victim {
     host: Host,
     pair: Shared,
-    board: Shared,
+    directory: Shared,
     _peer: Host,
 }
 
@@ -24,15 +25,15 @@ fn victim_of(forge: impl FnOnce(&Shared)) -> Victim {
     let mut victim = host(1);
     let peer = host(2);
     let pair = shared::create_file("pair", PAIR_BYTES).unwrap();
-    let file = shared::create_file("board", BOARD_BYTES).unwrap();
-    let board = Shared::map(&file, BOARD_BYTES).unwrap();
+    let file = shared::create_file("directory", DIRECTORY_BYTES).unwrap();
+    let directory = Shared::map(&file, DIRECTORY_BYTES).unwrap();
     for at in (0..128).step_by(8) {
-        board.word(at).store(peer.board.word(at), Ordering::Relaxed);
+        directory.word(at).store(peer.directory.word(at), Ordering::Relaxed);
     }
-    forge(&board);
-    let config = PeerConfig { board: Some(file.into()), ..config_of(&peer, &pair) };
+    forge(&directory);
+    let config = PeerConfig { directory: Some(file.into()), ..config_of(&peer, &pair) };
     assert_eq!(victim.attach(config).unwrap(), PEER);
-    Victim { host: victim, pair: Shared::map(&pair, PAIR_BYTES).unwrap(), board, _peer: peer }
+    Victim { host: victim, pair: Shared::map(&pair, PAIR_BYTES).unwrap(), directory, _peer: peer }
 }
 
 fn victim() -> Victim {
@@ -100,29 +101,29 @@ proptest! {
     #[test]
     fn any_board_is_survived(words in proptest::collection::vec((any::<u8>(), any::<u64>()), 0..60), tiers: u64) {
         let mut victim = victim();
-        victim.board.word(TIERS_USED).store(tiers, Ordering::Relaxed);
+        victim.directory.word(TIERS_USED).store(tiers, Ordering::Relaxed);
         for (at, word) in words {
             let (entry, number) = match at & 64 {
                 0 => (key_at(usize::from(at >> 7), KEY), KEY),
                 _ => (qp_at(QPN[1]), QPN[1]),
             };
             // The host reads entries with matching numbers further.
-            victim.board.word(entry).store(u64::from(number) << 32 | word & 2, Ordering::Relaxed);
+            victim.directory.word(entry).store(u64::from(number) << 32 | word & 2, Ordering::Relaxed);
             let word = if at & 32 == 0 { word } else { word >> 40 };
-            victim.board.word(entry + usize::from(at & 7) * 8).store(word, Ordering::Relaxed);
+            victim.directory.word(entry + usize::from(at & 7) * 8).store(word, Ordering::Relaxed);
             use_all(&mut victim.host);
         }
     }
 }
 
 #[test]
-fn a_lane_that_breaks_the_rules_is_closed() {
+fn a_ring_that_breaks_the_rules_is_closed() {
     let head = |kind: u64, bytes: u64| [kind, 0, 0, 0, bytes << 32, 0];
     for (before, words, what) in [
         (0, head(0, 0), "a pad at the beginning"),
         (3, head(15, 0), "no such kind"),
         (3, head(1, 16 * 1024 + 1), "too long"),
-        (LANE_SLOTS - 1, head(1, 9), "beyond the end of the ring"),
+        (RING_SLOTS - 1, head(1, 9), "beyond the end of the ring"),
     ] {
         let mut victim = victim();
         for _ in 0..before {
@@ -153,10 +154,10 @@ fn boards_and_pairs_of_the_wrong_kind_are_refused() {
     let pair = || shared::create_file("pair", PAIR_BYTES).unwrap();
     let short = shared::create_file("short", 4096).unwrap();
     assert!(a.attach(config_of(&b, &short)).is_err());
-    let wrong = PeerConfig { board: Some(short.try_clone().unwrap().into()), ..config_of(&b, &pair()) };
+    let wrong = PeerConfig { directory: Some(short.try_clone().unwrap().into()), ..config_of(&b, &pair()) };
     assert!(a.attach(wrong).is_err());
     let other = PeerConfig { generation: 77, ..config_of(&b, &pair()) };
-    assert!(a.attach(other).is_err(), "somebody else's board");
+    assert!(a.attach(other).is_err(), "somebody else's key directory");
     let itself = PeerConfig { slot: 1, ..config_of(&b, &pair()) };
     assert!(a.attach(itself).is_err());
     let loose = weft_sys::memory::anonymous_file("loose").unwrap();
@@ -173,10 +174,10 @@ fn boards_and_pairs_of_the_wrong_kind_are_refused() {
 fn the_kernel_copies_only_into_the_process_whose_board_it_is() {
     let mut memory = [0u8; 64];
     for (forged, copies) in [(false, true), (true, false)] {
-        let mut victim = victim_of(|board| {
+        let mut victim = victim_of(|directory| {
             if forged {
                 // The pid may belong to another process by now: its memory has another secret, or none.
-                board.word(header::SECRET).fetch_xor(1, Ordering::Relaxed);
+                directory.word(header::SECRET).fetch_xor(1, Ordering::Relaxed);
             }
         });
         let range = range_of(&mut memory);
@@ -185,9 +186,9 @@ fn the_kernel_copies_only_into_the_process_whose_board_it_is() {
         entries.attach(config_of(&victim.host, &other)).unwrap();
         offer(&mut entries, range, Access::REMOTE_WRITE);
         for at in [key_at(0, KEY), qp_at(QPN[1])].into_iter().flat_map(|entry| (entry..entry + LINE).step_by(8)) {
-            victim.board.word(at).store(entries.board.word(at), Ordering::Relaxed);
+            victim.directory.word(at).store(entries.directory.word(at), Ordering::Relaxed);
         }
-        victim.board.word(TIERS_USED).store(1, Ordering::Relaxed);
+        victim.directory.word(TIERS_USED).store(1, Ordering::Relaxed);
         let done = victim.host.write_direct(&direct(0, 4, Access::REMOTE_WRITE), Outgoing::Bytes(b"data"));
         assert_eq!((done, victim.host.reach(PEER)), (copies, if copies { Reach::Kernel } else { Reach::Lane }));
         assert_eq!(&memory[..4], if copies { b"data" } else { &[0; 4][..] });

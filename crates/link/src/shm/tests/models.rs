@@ -1,5 +1,5 @@
-//! The protocols of pairs and boards under loom: two hosts in two threads, in every order that the memory model permits.
-//! A wait without an end is a lost wake-up: loom reports it as too many branches.
+//! The protocols of pairs and key directories under loom: two hosts in two threads, in every order that the memory
+//! model permits. A wait without an end is a lost wake-up: loom reports it as too many branches.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use weft_verbs::Access;
 use super::pair::{KEY, PD, PEER, config_of, host, pair, receive, send};
 use crate::shm::{Host, PAIR_BYTES};
 
-/// Sends a frame as soon as the lane has room.
+/// Sends a frame as soon as the ring has room.
 fn send_soon(host: &mut Host, seq: u32, payload: &[u8]) {
     while !send(host, seq, payload) {
         thread::yield_now();
     }
 }
 
-/// Lengths of payload: frames of one and two slots, so that a lane of four slots is full, wraps, and has a pad.
+/// Lengths of payload: frames of one and two slots, so that a ring of four slots is full, wraps, and has a pad.
 fn model_frames(lengths: &'static [usize]) {
     loom::model(move || {
         let (mut a, mut b) = pair();
@@ -57,9 +57,9 @@ fn loom_frames_arrive_whole_behind_a_pad_and_in_reused_slots() {
 /// How two processes see each other's sleep.
 #[derive(Clone, Copy)]
 enum Sleep {
-    /// On their boards.
-    Board,
-    /// In the pair: they do not trust each other with boards.
+    /// In their key directories.
+    KeyDirectory,
+    /// In the pair: they do not trust each other with key directories.
     Pair,
 }
 
@@ -69,7 +69,7 @@ fn meet(sleep: Sleep) -> (Host, Host) {
     let configs = [config_of(&b, &file), config_of(&a, &file)];
     for (host, mut config) in [&mut a, &mut b].into_iter().zip(configs) {
         if matches!(sleep, Sleep::Pair) {
-            config.board = None;
+            config.directory = None;
         }
         host.attach(config).unwrap();
     }
@@ -113,16 +113,16 @@ fn model_sleep(sleep: Sleep, announces: bool, frames: u32) {
 
 #[test]
 fn loom_a_sleeper_is_woken_for_every_frame() {
-    model_sleep(Sleep::Board, true, 2);
+    model_sleep(Sleep::KeyDirectory, true, 2);
 }
 
 #[test]
 fn loom_a_waiting_thread_is_woken_for_every_frame() {
-    model_sleep(Sleep::Board, false, 2);
+    model_sleep(Sleep::KeyDirectory, false, 2);
 }
 
 #[test]
-fn loom_a_sleeper_without_a_board_is_woken_for_every_frame() {
+fn loom_a_sleeper_without_a_key_directory_is_woken_for_every_frame() {
     model_sleep(Sleep::Pair, true, 2);
 }
 
@@ -183,7 +183,7 @@ fn loom_a_revoked_key_is_not_copied_from() {
 fn loom_an_entry_is_read_whole_or_not_at_all() {
     loom::model(|| {
         let (mut a, mut b) = pair();
-        b.board.put_key(&key(1, 10), None);
+        b.directory.put_key(&key(1, 10), None);
         let reader = thread::spawn(move || {
             for _ in 0..2 {
                 let found = a.peer(PEER.0).unwrap().view.as_ref().unwrap().find_key(KEY);
@@ -192,8 +192,8 @@ fn loom_an_entry_is_read_whole_or_not_at_all() {
                 }
             }
         });
-        b.board.put_key(&key(3, 30), None);
-        b.board.take_key(KEY);
+        b.directory.put_key(&key(3, 30), None);
+        b.directory.take_key(KEY);
         reader.join().unwrap();
     });
 }

@@ -8,15 +8,15 @@ use weft_transport::SameHost;
 use weft_transport::same_host::{Direct, Frame, FrameKind, HostRange, KeyView, Outgoing, PeerId, QpView};
 use weft_verbs::{Access, PdId};
 
-use crate::shm::{BOARD_BYTES, Host, HostConfig, PAIR_BYTES, PeerConfig};
+use crate::shm::{DIRECTORY_BYTES, Host, HostConfig, PAIR_BYTES, PeerConfig};
 
 pub const QPN: [u32; 2] = [1 << 14 | 5, 2 << 14 | 9];
 pub const KEY: u32 = 0x1234_5678;
 
 pub fn host(slot: u32) -> Host {
     let doorbell = EventFd::new().unwrap().into();
-    let board = Some(shared::create_file("board", BOARD_BYTES).unwrap().into());
-    Host::new(HostConfig { slot, generation: 1000 + u64::from(slot), doorbell, board }).unwrap()
+    let directory = Some(shared::create_file("directory", DIRECTORY_BYTES).unwrap().into());
+    Host::new(HostConfig { slot, generation: 1000 + u64::from(slot), doorbell, directory }).unwrap()
 }
 
 /// The daemon's descriptors for a process that meets `host`.
@@ -28,7 +28,7 @@ pub fn config_of(host: &Host, pair: &std::fs::File) -> PeerConfig {
         doorbell: host.doorbell().as_fd().try_clone_to_owned().unwrap(),
         bell: None,
         process: Some(pidfd::open(std::process::id()).unwrap()),
-        board: Some(host.board().try_clone_to_owned().unwrap()),
+        directory: Some(host.directory().try_clone_to_owned().unwrap()),
         found: false,
         arena: None,
     }

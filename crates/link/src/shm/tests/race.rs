@@ -83,8 +83,8 @@ fn a_copier_that_died_is_not_waited_for() {
     b.attach(PeerConfig { process, ..config_of(&a, &file) }).unwrap();
     let mut memory = [0u8; 8];
     offer(&mut b, range_of(&mut memory), Access::REMOTE_WRITE);
-    // Its board announces for ever that it copies from the first host.
-    a.board.announce(2);
+    // Its key directory announces for ever that it copies from the first host.
+    a.directory.announce(2);
     let revoked = AtomicBool::new(false);
     beside(
         || {
@@ -108,14 +108,14 @@ fn a_copy_from_somebody_else_is_not_waited_for() {
     let (mut a, mut b) = pair();
     let mut memory = [0u8; 8];
     offer(&mut b, range_of(&mut memory), Access::REMOTE_WRITE);
-    a.board.announce(3);
+    a.directory.announce(3);
     b.revoke_key(KEY);
     b.publish_qp(&QpView { qpn: QPN[1], peer: PeerId(0), dest_qpn: 1, pd: PD, access: Access::empty() });
     b.revoke_qp(QPN[1]);
 }
 
 #[test]
-fn two_threads_through_lanes_lose_nothing() {
+fn two_threads_through_rings_lose_nothing() {
     const FRAMES: u32 = 200_000;
     let (mut a, mut b) = pair();
     let sender = || {

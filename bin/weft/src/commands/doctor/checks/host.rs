@@ -8,7 +8,7 @@ const KERNEL_MIN: (u32, u32) = (5, 10);
 /// First kernel whose userfaultfd guards shared pages (minor faults of shmem).
 const KERNEL_GUARDED: (u32, u32) = (5, 14);
 
-/// Open files that a program with a few hundred connections needs: sockets, boards of its peers, channels.
+/// Open files that a program with a few hundred connections needs: sockets, key directories of its peers, channels.
 const DESCRIPTORS_WANTED: u64 = 1024;
 
 /// Locked memory below which programs that check the limit themselves warn.

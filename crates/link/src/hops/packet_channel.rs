@@ -1,4 +1,4 @@
-//! The cable between a process and the switches in the daemon: two rings of packets in shared memory, one per
+//! The packet channel between a process and the switches in the daemon: two rings of packets in shared memory, one per
 //! direction, and two bells that wake a sleeping end.
 //!
 //! ```text
@@ -8,222 +8,37 @@
 //! attention   both      ATTENDING: the daemon polls; ASLEEP: call it; CALLED: the process did
 //! sleep       both      AWAKE: the process polls; ASLEEP: ring; RUNG: the daemon did
 //! wants_room  both      1: the daemon waits for room; the process clears it and calls
-//!
-//! ring:  | head | packet, padded to 8 bytes | head | packet … | SKIP: continue at the beginning
-//! head:  length, port, and in the direction of a process the slot of the process that sent the packet
 //! ```
-//!
-//! The other process can change any word at any moment: positions and lengths are checked against the ring, and packets
-//! are copied out before they are parsed. An end that breaks the rules of its own words is not read any more.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use weft_sys::sync::{AtomicU64, Ordering, fence};
 
+use weft_shm::{Broken, SleepStates, SleepWord, fence_before_check};
 use weft_sys::bell::{self, Heard};
 use weft_sys::shared::Shared;
-use weft_verbs::QPN_INDEX_BITS;
-use weft_wire::link_packet::LINK_PACKET_MAX;
+
+use super::packet_ring::{Direction, PortName, Reader, Writer};
 
 /// Bytes of the ring from a process to the switches.
 const OUT_BYTES: usize = if cfg!(loom) { 64 } else { 1 << 20 };
 /// Bytes of the ring to a process: many processes may send to it at once.
 const IN_BYTES: usize = if cfg!(loom) { 64 } else { 2 << 20 };
-/// Bytes of a record's head.
-const HEAD: usize = 8;
-/// In place of a length: the next record is at the ring's beginning.
-const SKIP: u32 = LENGTH_MASK;
-/// Number of bits of a length; those above are the sender's slot, the port's number, and the device.
-const LENGTH_BITS: u32 = 14;
-const LENGTH_MASK: u32 = (1 << LENGTH_BITS) - 1;
-const PORT_AT: u32 = 24;
-const SLOT_MASK: u32 = (1 << (PORT_AT - LENGTH_BITS)) - 1;
-const _: () = assert!(LINK_PACKET_MAX < LENGTH_MASK as usize && PORT_AT - LENGTH_BITS >= 24 - QPN_INDEX_BITS);
-
-/// A port of a process: its device, and its number on the device.
-pub type PortName = (u32, u8);
-
-/// A port, and the slot of the process that sent a packet to it. The slot is unused in the direction of the switches,
-/// which know the process of their cable.
-type Label = (PortName, u32);
-
 /// Words of different writers are in cache lines of their own; processors prefetch neighbouring lines in pairs.
 const LINE: usize = 128;
-const OUT: Way = Way { written_at: 0, taken_at: LINE, ring_at: RINGS_AT, bytes: OUT_BYTES };
-const IN: Way = Way { written_at: 2 * LINE, taken_at: 3 * LINE, ring_at: RINGS_AT + OUT_BYTES, bytes: IN_BYTES };
-const ATTENTION_AT: usize = 4 * LINE;
-const SLEEP_AT: usize = 5 * LINE;
-const WANTS_ROOM_AT: usize = 6 * LINE;
+const OUT: Direction = Direction { written_at: 0, taken_at: LINE, ring_at: RINGS_AT };
+const IN: Direction = Direction { written_at: 2 * LINE, taken_at: 3 * LINE, ring_at: RINGS_AT + OUT_BYTES };
+/// Whether the daemon sleeps.
+const ATTENTION: SleepWord = SleepWord::new(4 * LINE, SleepStates::ASLEEP_AT_FIRST);
+/// Whether the process sleeps.
+const SLEEP: SleepWord = SleepWord::new(5 * LINE, SleepStates::AWAKE_AT_FIRST);
+/// Whether the daemon waits for room.
+const WANTS_ROOM: SleepWord = SleepWord::new(6 * LINE, SleepStates::REQUEST);
 pub(super) const RINGS_AT: usize = if cfg!(loom) { 7 * LINE } else { 4096 };
 pub(super) const MEMORY_BYTES: usize = RINGS_AT + OUT_BYTES + IN_BYTES;
 
-const ASLEEP: u64 = 0;
-const CALLED: u64 = 1;
-const ATTENDING: u64 = 2;
-
-const AWAKE: u64 = 0;
-const SLEEPS: u64 = 1;
-const RUNG: u64 = 2;
-
-/// The other end broke the rules of its words.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Broken;
-
-/// Memory layout of one direction.
-#[derive(Clone, Copy, Debug)]
-struct Way {
-    written_at: usize,
-    taken_at: usize,
-    ring_at: usize,
-    bytes: usize,
-}
-
-/// Returns the bytes that a packet takes in a ring.
-const fn record(len: usize) -> usize {
-    HEAD + len.next_multiple_of(8)
-}
-
-/// The writing end.
-#[derive(Debug)]
-struct Writer {
-    memory: Arc<Shared>,
-    way: Way,
-    written: u64,
-    /// The other end's position at the last check.
-    taken: u64,
-}
-
-impl Writer {
-    fn new(memory: Arc<Shared>, way: Way) -> Writer {
-        Writer { memory, way, written: 0, taken: 0 }
-    }
-
-    /// Puts a packet into the ring; returns `false` if there is no room. A receiver that claims more than was written
-    /// gets none.
-    fn push(&mut self, label: Label, packet: &[u8]) -> bool {
-        let (need, at) = (record(packet.len()), (self.written as usize) % self.way.bytes);
-        // A packet is contiguous.
-        let skipped = if self.way.bytes - at < need { self.way.bytes - at } else { 0 };
-        if packet.len() > LINK_PACKET_MAX || !self.has_room(skipped + need) {
-            return false;
-        }
-        if skipped > 0 {
-            self.head(at, SKIP, ((0, 0), 0));
-        }
-        let at = (at + skipped) % self.way.bytes;
-        self.head(at, packet.len() as u32, label);
-        self.memory.write(self.way.ring_at + at + HEAD, packet.len(), |to| {
-            // SAFETY: the target is within the ring, which nothing borrows; the source is borrowed and elsewhere.
-            unsafe { std::ptr::copy_nonoverlapping(packet.as_ptr(), to, packet.len()) };
-        });
-        self.written = self.written.wrapping_add((skipped + need) as u64);
-        self.memory.word(self.way.written_at).store(self.written, Ordering::Release);
-        true
-    }
-
-    fn head(&self, at: usize, len: u32, ((device, port), slot): Label) {
-        let low = u32::from(port) << PORT_AT | (slot & SLOT_MASK) << LENGTH_BITS | len;
-        let word = u64::from(device) << 32 | u64::from(low);
-        self.memory.word(self.way.ring_at + at).store(word, Ordering::Relaxed);
-    }
-
-    fn has_room(&mut self, need: usize) -> bool {
-        if self.free() >= need {
-            return true;
-        }
-        self.taken = self.memory.word(self.way.taken_at).load(Ordering::Acquire);
-        self.free() >= need
-    }
-
-    /// Returns the free bytes; none if the other end claims more than was written.
-    fn free(&self) -> usize {
-        let used = self.written.wrapping_sub(self.taken);
-        usize::try_from(used).map_or(0, |used| self.way.bytes.saturating_sub(used))
-    }
-
-    fn is_taken(&self) -> bool {
-        self.memory.word(self.way.taken_at).load(Ordering::Acquire) == self.written
-    }
-}
-
-/// The reading end.
-#[derive(Debug)]
-struct Reader {
-    memory: Arc<Shared>,
-    way: Way,
-    taken: u64,
-    /// The other end's position at the last check.
-    written: u64,
-}
-
-impl Reader {
-    fn new(memory: Arc<Shared>, way: Way) -> Reader {
-        Reader { memory, way, taken: 0, written: 0 }
-    }
-
-    #[inline]
-    fn has_some(&mut self) -> bool {
-        if self.taken == self.written {
-            self.written = self.memory.word(self.way.written_at).load(Ordering::Acquire);
-        }
-        self.taken != self.written
-    }
-
-    /// Copies the next packet into `out`; returns its destination or source port, and its sender.
-    #[inline]
-    fn pop(&mut self, out: &mut Vec<u8>) -> Result<Option<Label>, Broken> {
-        if !self.has_some() {
-            return Ok(None);
-        }
-        let there = usize::try_from(self.written.wrapping_sub(self.taken)).map_err(|_| Broken)?;
-        if there > self.way.bytes || !there.is_multiple_of(8) {
-            return Err(Broken);
-        }
-        let at = self.taken as usize % self.way.bytes;
-        let (len, label) = self.head(at);
-        let (skipped, at, len, label) = match len {
-            SKIP if at != 0 => {
-                let skipped = self.way.bytes - at;
-                if there < skipped + HEAD {
-                    return Err(Broken);
-                }
-                let (len, label) = self.head(0);
-                (skipped, 0, len, label)
-            }
-            len => (0, at, len, label),
-        };
-        let len = len as usize;
-        let need = record(len.min(LINK_PACKET_MAX));
-        if len > LINK_PACKET_MAX || there < skipped + need || self.way.bytes - at < need {
-            return Err(Broken);
-        }
-        out.clear();
-        out.reserve(len);
-        // SAFETY: the source is within the ring; the target has room for so many bytes, and is ours alone. Bytes that
-        // change meanwhile are still valid bytes.
-        self.memory.read(self.way.ring_at + at + HEAD, len, |from| unsafe {
-            std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), len);
-            out.set_len(len);
-        });
-        self.taken = self.taken.wrapping_add((skipped + need) as u64);
-        self.memory.word(self.way.taken_at).store(self.taken, Ordering::Release);
-        Ok(Some(label))
-    }
-
-    fn head(&self, at: usize) -> (u32, Label) {
-        let word = self.memory.word(self.way.ring_at + at).load(Ordering::Relaxed);
-        let low = word as u32;
-        (low & LENGTH_MASK, (((word >> 32) as u32, (low >> PORT_AT) as u8), low >> LENGTH_BITS & SLOT_MASK))
-    }
-}
-
-fn change(word: &AtomicU64, from: u64, to: u64) -> bool {
-    word.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-}
-
-/// A process's descriptors of its cable: memory, the bell that wakes it, the bell that calls the daemon.
+/// A process's descriptors of its packet channel: memory, the bell that wakes it, the bell that calls the daemon.
 #[derive(Debug)]
 pub struct ProcessFds {
     /// The rings.
@@ -237,8 +52,8 @@ pub struct ProcessFds {
 /// The process's end.
 #[derive(Debug)]
 pub struct ProcessEnd {
-    out: Writer,
-    inward: Reader,
+    out: Writer<{ OUT_BYTES as u64 }>,
+    inward: Reader<{ IN_BYTES as u64 }>,
     /// None once no ringer is left.
     bell: Option<OwnedFd>,
     call: OwnedFd,
@@ -267,9 +82,8 @@ impl ProcessEnd {
 
     /// Calls the daemon, if it sleeps, after packets were put into the ring.
     pub fn announce(&self) {
-        fence(Ordering::SeqCst);
-        let attention = self.out.memory.word(ATTENTION_AT);
-        if attention.load(Ordering::Relaxed) == ASLEEP && change(attention, ASLEEP, CALLED) {
+        fence_before_check();
+        if ATTENTION.must_call(&self.out.memory) {
             bell::ring(&self.call);
         }
     }
@@ -282,25 +96,22 @@ impl ProcessEnd {
 
     /// Calls the daemon, if it waits for room, after packets were taken.
     pub fn made_room(&self) {
-        fence(Ordering::SeqCst);
-        let wants = self.out.memory.word(WANTS_ROOM_AT);
-        if wants.load(Ordering::Relaxed) != 0 && wants.swap(0, Ordering::SeqCst) != 0 {
+        fence_before_check();
+        if WANTS_ROOM.must_call(&self.out.memory) {
             self.announce();
         }
     }
 
     /// Makes the daemon ring from now on, because no thread polls the ring. Returns `false` if packets wait already.
     pub fn fall_asleep(&mut self) -> bool {
-        self.out.memory.word(SLEEP_AT).swap(SLEEPS, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        SLEEP.fall_asleep(&self.out.memory);
         !self.inward.has_some()
     }
 
     /// Announces that a thread polls the ring again. Returns the bell if the daemon is gone, or closed its end: the
     /// caller stops watching it, because it would wake for nothing.
     pub fn wake_up(&mut self) -> Option<OwnedFd> {
-        let sleep = self.out.memory.word(SLEEP_AT);
-        if sleep.load(Ordering::Relaxed) != AWAKE && sleep.swap(AWAKE, Ordering::SeqCst) != AWAKE {
+        if SLEEP.wake_up_if_asleep(&self.out.memory) {
             return self.bell.take_if(|bell| bell::silence(bell) == Heard::Gone);
         }
         None
@@ -310,14 +121,14 @@ impl ProcessEnd {
 /// The daemon's end.
 #[derive(Debug)]
 pub struct SwitchEnd {
-    out: Reader,
-    inward: Writer,
+    out: Reader<{ OUT_BYTES as u64 }>,
+    inward: Writer<{ IN_BYTES as u64 }>,
     bell: OwnedFd,
     call: OwnedFd,
 }
 
 impl SwitchEnd {
-    /// Makes a cable; the descriptors are for its process.
+    /// Makes a packet channel; the descriptors are for its process.
     ///
     /// # Errors
     /// Descriptors, memory or address space are used up.
@@ -348,31 +159,27 @@ impl SwitchEnd {
 
     /// Rings the process, if it sleeps, after packets were put into the ring.
     pub fn announce(&self) {
-        fence(Ordering::SeqCst);
-        let sleep = self.out.memory.word(SLEEP_AT);
-        if sleep.load(Ordering::Relaxed) == SLEEPS && change(sleep, SLEEPS, RUNG) {
+        fence_before_check();
+        if SLEEP.must_call(&self.out.memory) {
             bell::ring(&self.bell);
         }
     }
 
     /// Makes the process call as soon as it has made room. Returns `false` if it may have made some already.
     pub fn want_room(&self) -> bool {
-        self.out.memory.word(WANTS_ROOM_AT).swap(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        WANTS_ROOM.fall_asleep(&self.out.memory);
         !self.inward.is_taken()
     }
 
     /// Announces that the daemon polls the ring. `Gone`: the process cannot call any more.
     pub fn attend(&self) -> Heard {
-        // Reads the call that it answers, so that everything before the call is visible.
-        self.out.memory.word(ATTENTION_AT).swap(ATTENDING, Ordering::SeqCst);
+        ATTENTION.wake_up(&self.out.memory);
         bell::silence(&self.call)
     }
 
     /// Announces that the daemon sleeps until called. Returns `false` if there is a packet: poll once more.
     pub fn sleep(&mut self) -> bool {
-        self.out.memory.word(ATTENTION_AT).swap(ASLEEP, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        ATTENTION.fall_asleep(&self.out.memory);
         !self.out.has_some()
     }
 }
@@ -383,6 +190,10 @@ mod models;
 
 #[cfg(test)]
 mod tests {
+    use weft_sys::sync::Ordering;
+    use weft_wire::link_packet::LINK_PACKET_MAX;
+
+    use super::super::packet_ring::SKIP;
     use super::*;
 
     fn ends() -> (SwitchEnd, ProcessEnd) {

@@ -18,16 +18,16 @@ const TURN: usize = 64;
 /// Opcodes of an RC packet and of a UD packet.
 const RC_SEND: u8 = 4;
 
-/// Makes a pair, and the programs' ends of their cables.
-fn cabled() -> (Pair, [ProcessEnd; 2]) {
+/// Makes a pair, and the programs' ends of their packet channels.
+fn connected() -> (Pair, [ProcessEnd; 2]) {
     let mut pair = Pair::of(true);
     let ends = [0, 1].map(|place| {
-        let (end, fds) = SwitchEnd::create().expect("a cable");
+        let (end, fds) = SwitchEnd::create().expect("a packet channel");
         let (client, slot) = pair.programs[place];
         let broker = &mut pair.world.broker;
         let ports = umad::ports_of(pair_fabric(broker), broker.shared.fabric.generation(), &[place as u32]);
         assert_eq!(ports[0], (pair.device[place], PortRef::new(place as u32, 1)));
-        broker.cables().connect(client, slot, ports, end);
+        broker.packet_channels().connect(client, slot, ports, end);
         ProcessEnd::new(fds).expect("the program's end")
     });
     (pair, ends)
@@ -81,7 +81,7 @@ impl Pair {
     fn fill(&mut self, first: &mut ProcessEnd) -> u32 {
         let (qpn, port) = (self.qpn(1), (self.device[0], 1));
         let mut sent = 0;
-        while !self.world.broker.cables().has_waiting() {
+        while !self.world.broker.packet_channels().has_waiting() {
             assert!(first.push(port, &packet(LIDS[1], qpn, sent)));
             sent += 1;
             self.carry(0);
@@ -91,7 +91,7 @@ impl Pair {
 
     fn flush(&mut self) {
         let now = self.world.now;
-        self.world.broker.flush_cables(now);
+        self.world.broker.flush_packet_channels(now);
     }
 
     fn discards(&mut self) -> u64 {
@@ -101,7 +101,7 @@ impl Pair {
 
 #[test]
 fn a_receiver_without_room_holds_up_its_sender_and_nothing_is_lost() {
-    let (mut pair, [mut first, mut second]) = cabled();
+    let (mut pair, [mut first, mut second]) = connected();
     let (qpn, port) = (pair.qpn(1), (pair.device[0], 1));
     let (mut sent, mut came, mut held) = (0, Vec::new(), 0);
     while came.len() < 5000 {
@@ -109,7 +109,7 @@ fn a_receiver_without_room_holds_up_its_sender_and_nothing_is_lost() {
             sent += 1;
         }
         while pair.carry(0) > 0 {}
-        let full = pair.world.broker.cables().has_waiting();
+        let full = pair.world.broker.packet_channels().has_waiting();
         if full {
             held += 1;
             assert_eq!(pair.carry(0), 0, "who sent it is not listened to");
@@ -126,14 +126,14 @@ fn a_receiver_without_room_holds_up_its_sender_and_nothing_is_lost() {
 
 #[test]
 fn what_waits_for_too_long_is_dropped_and_counted() {
-    let (mut pair, [mut first, mut second]) = cabled();
+    let (mut pair, [mut first, mut second]) = connected();
     let (qpn, port) = (pair.qpn(1), (pair.device[0], 1));
     let sent = pair.fill(&mut first);
-    let until = pair.world.broker.poll_cable_timeout().expect("its patience");
+    let until = pair.world.broker.poll_packet_channel_timeout().expect("its patience");
     let patience = until - pair.world.now;
     pair.world.now = until + Duration::from_millis(1);
     let now = pair.world.now;
-    pair.world.broker.handle_cable_timeout(now);
+    pair.world.broker.handle_packet_channel_timeout(now);
     assert_eq!(pair.discards(), 1);
     let ticks = u128::from(pair.fabric().counter(PortRef::new(0, 1), Counter::XmitWait));
     let all = (patience + Duration::from_millis(1)).as_micros();
@@ -150,7 +150,7 @@ fn what_waits_for_too_long_is_dropped_and_counted() {
 
 #[test]
 fn packets_go_to_whom_they_name_and_to_nobody_else() {
-    let (mut pair, [mut first, mut second]) = cabled();
+    let (mut pair, [mut first, mut second]) = connected();
     let (device, own, peer) = (pair.device[0], pair.qpn(0), pair.qpn(1));
     // The host with the LID does not have the queue pair; the port is another's; there is no such slot.
     assert!(first.push((device, 1), &packet(LIDS[1], own, 1)));
@@ -178,7 +178,7 @@ fn packets_go_to_whom_they_name_and_to_nobody_else() {
 
 #[test]
 fn what_a_program_left_is_carried_when_it_is_gone() {
-    let (mut pair, [mut first, mut second]) = cabled();
+    let (mut pair, [mut first, mut second]) = connected();
     let (qpn, port) = (pair.qpn(1), (pair.device[0], 1));
     for number in 0..200 {
         assert!(first.push(port, &packet(LIDS[1], qpn, number)));
@@ -192,16 +192,16 @@ fn what_a_program_left_is_carried_when_it_is_gone() {
 }
 
 #[test]
-fn a_program_has_one_cable() {
-    let (mut pair, _ends) = cabled();
+fn a_program_has_one_packet_channel() {
+    let (mut pair, _ends) = connected();
     let client = pair.programs[0].0;
-    // A second cable would lose the packets that wait at the first, and the cables that wait for it.
-    assert_eq!(pair.world.ask(client, Request::OpenCable), Err(crate::refusal::EALREADY));
+    // A second packet channel would lose the packets that wait at the first, and the packet channels that wait for it.
+    assert_eq!(pair.world.ask(client, Request::OpenPacketChannel), Err(crate::refusal::EALREADY));
 }
 
 #[test]
 fn a_program_that_ends_while_its_receiver_has_no_room_leaves_nothing_uncounted() {
-    let (mut pair, [mut first, mut second]) = cabled();
+    let (mut pair, [mut first, mut second]) = connected();
     let (qpn, port) = (pair.qpn(1), (pair.device[0], 1));
     let sent = pair.fill(&mut first);
     for number in 0..100 {
@@ -211,7 +211,7 @@ fn a_program_that_ends_while_its_receiver_has_no_room_leaves_nothing_uncounted()
     let World { broker, host, now, .. } = &mut pair.world;
     broker.disconnect(*now, pair.programs[0].0, host);
     let mut came = take(&mut second).len();
-    while pair.world.broker.cables().has_waiting() {
+    while pair.world.broker.packet_channels().has_waiting() {
         pair.flush();
         came += take(&mut second).len();
     }

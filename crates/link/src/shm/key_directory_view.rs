@@ -1,5 +1,5 @@
-//! A peer's board as this process reads it: untrusted input. A lookup returns a copy of an entry that was whole at one
-//! moment.
+//! A peer's key directory as this process reads it: untrusted input. A lookup returns a copy of an entry that was whole
+//! at one moment.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,18 +8,19 @@ use weft_sys::sync::{Ordering, fence};
 use weft_sys::shared::SharedView;
 use weft_verbs::{PdId, Qpn};
 
-use super::board::{COPY_COUNTER_BITS, PAGE, QpEntry};
+use super::key_directory::{COPY_COUNTER_BITS, PAGE, QpEntry};
 use super::layout::{
-    ASLEEP, BOARD_BYTES, BOARD_MAGIC, COPYING, LAYOUT, LINE, PROBES, TIERS_MAX, TIERS_USED, header, key_at, qp_at,
+    ASLEEP, COPYING, DIRECTORY_BYTES, DIRECTORY_MAGIC, LAYOUT, LINE, PROBES, TIERS_MAX, TIERS_USED, header, key_at,
+    qp_at,
 };
 
-/// A peer's board.
+/// A peer's key directory.
 #[derive(Debug)]
-pub(super) struct BoardView {
+pub(super) struct KeyDirectoryView {
     memory: SharedView,
 }
 
-/// Identity of a board's process.
+/// Identity of a key directory's process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Identity {
     /// Two words of its memory.
@@ -78,13 +79,13 @@ impl KeyEntry {
     }
 }
 
-impl BoardView {
-    /// Maps the board of the process with this slot and generation.
-    pub fn map(file: &OwnedFd, slot: u32, generation: u64) -> io::Result<BoardView> {
-        let memory = SharedView::map(file, BOARD_BYTES)?;
+impl KeyDirectoryView {
+    /// Maps the key directory of the process with this slot and generation.
+    pub fn map(file: &OwnedFd, slot: u32, generation: u64) -> io::Result<KeyDirectoryView> {
+        let memory = SharedView::map(file, DIRECTORY_BYTES)?;
         let says = |at: usize| memory.word(at).load(Ordering::Acquire);
         let expected = [
-            (header::MAGIC, BOARD_MAGIC),
+            (header::MAGIC, DIRECTORY_MAGIC),
             (header::LAYOUT, LAYOUT),
             (header::SLOT, slot.into()),
             (header::GENERATION, generation),
@@ -92,10 +93,10 @@ impl BoardView {
         if expected.iter().any(|&(at, value)| says(at) != value) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "a board of another process, or of another version",
+                "a key directory of another process, or of another version",
             ));
         }
-        Ok(BoardView { memory })
+        Ok(KeyDirectoryView { memory })
     }
 
     /// Returns the identity of the process.

@@ -1,5 +1,5 @@
-//! This process's board: the keys and queue pairs that peers may use directly. Only this process writes it. Peers read
-//! it meanwhile, so each entry carries a version that is odd while the entry changes.
+//! This process's key directory: the keys and queue pairs that peers may use directly. Only this process writes it.
+//! Peers read it meanwhile, so each entry carries a version that is odd while the entry changes.
 //!
 //! ```text
 //! queue pair  qpn version | dest_qpn slot | generation of the peer | pd | access
@@ -22,23 +22,24 @@ use weft_transport::same_host::KeyView;
 use weft_verbs::{PdId, Qpn};
 
 use super::layout::{
-    ASLEEP, BOARD_BYTES, BOARD_MAGIC, COPYING, LAYOUT, LINE, PROBES, TIERS_MAX, TIERS_USED, header, key_at, qp_at,
+    ASLEEP, COPYING, DIRECTORY_BYTES, DIRECTORY_MAGIC, LAYOUT, LINE, PROBES, TIERS_MAX, TIERS_USED, header, key_at,
+    qp_at,
 };
 
-/// The name of the board's file.
-pub(super) const BOARD_LABEL: &str = "weft-board";
+/// The name of the key directory's file.
+pub(super) const DIRECTORY_LABEL: &str = "weft-board";
 /// Page size of extents, in bytes.
 pub(super) const PAGE: u64 = 4096;
 /// Number of counter bits in the copying word; the slot is above them.
 pub(super) const COPY_COUNTER_BITS: u32 = 48;
 
-/// This process's board.
+/// This process's key directory.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct KeyDirectory {
     memory: Shared,
     file: File,
-    /// The secret on the board, also kept here: a peer that reads it at this address reads this process's memory, and
-    /// no other's.
+    /// The secret in the key directory, also kept here: a peer that reads it at this address reads this process's
+    /// memory, and no other's.
     _secret: Box<[u64; 2]>,
     /// Position of each published key's entry.
     places: FxHashMap<u32, usize>,
@@ -56,19 +57,19 @@ pub(super) struct QpEntry {
     pub access: u32,
 }
 
-/// Creates the memory of a board without the daemon.
+/// Creates the memory of a key directory without the daemon.
 ///
 /// # Errors
 /// Descriptors or memory are exhausted; the file size is limited to less (`ulimit -f`).
-pub fn board_file() -> io::Result<OwnedFd> {
-    Ok(shared::create_file(BOARD_LABEL, BOARD_BYTES)?.into())
+pub fn directory_file() -> io::Result<OwnedFd> {
+    Ok(shared::create_file(DIRECTORY_LABEL, DIRECTORY_BYTES)?.into())
 }
 
-impl Board {
-    /// Makes an empty board, on the given memory, which is handed to others, or on memory of its own.
-    pub fn new(slot: u32, generation: u64, file: Option<OwnedFd>) -> io::Result<Board> {
-        let file = File::from(file.map_or_else(board_file, Ok)?);
-        let memory = Shared::map(&file, BOARD_BYTES)?;
+impl KeyDirectory {
+    /// Makes an empty key directory, on the given memory, which is handed to others, or on memory of its own.
+    pub fn new(slot: u32, generation: u64, file: Option<OwnedFd>) -> io::Result<KeyDirectory> {
+        let file = File::from(file.map_or_else(directory_file, Ok)?);
+        let memory = Shared::map(&file, DIRECTORY_BYTES)?;
         shared::seal_writes(&file)?;
         let secret = Box::new([weft_sys::random::u64(), weft_sys::random::u64()]);
         let store = |at, value| memory.word(at).store(value, Ordering::Relaxed);
@@ -78,8 +79,8 @@ impl Board {
         store(header::SECRET, secret[0]);
         store(header::SECRET + 8, secret[1]);
         store(header::SECRET_ADDRESS, secret.as_ptr().expose_provenance() as u64);
-        memory.word(header::MAGIC).store(BOARD_MAGIC, Ordering::Release);
-        Ok(Board { memory, file, _secret: secret, places: FxHashMap::default(), tiers: 0, copies: 0 })
+        memory.word(header::MAGIC).store(DIRECTORY_MAGIC, Ordering::Release);
+        Ok(KeyDirectory { memory, file, _secret: secret, places: FxHashMap::default(), tiers: 0, copies: 0 })
     }
 
     /// Returns its file.
@@ -97,7 +98,7 @@ impl Board {
         self.memory.word(ASLEEP)
     }
 
-    /// Announces the process whose memory this one copies from now on. Read the peer's board only after this.
+    /// Announces the process whose memory this one copies from now on. Read the peer's key directory only after this.
     #[inline]
     pub fn announce(&mut self, slot: u32) {
         self.copies = self.copies.wrapping_add(1) & ((1 << COPY_COUNTER_BITS) - 1);

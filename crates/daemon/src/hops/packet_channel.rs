@@ -1,4 +1,4 @@
-//! One program's cable, and the packets that wait at the last switch for room in it.
+//! One program's packet channel, and the packets that wait at the last switch for room in it.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use weft_fabric::{PortRef, lane_of};
 use weft_link::hops::{PortName, SwitchEnd};
 use weft_verbs::{Duration, Instant};
 
-use crate::limits::{CABLE_QUEUE_BYTES_MAX, CABLE_QUEUE_PACKETS_MAX};
+use crate::limits::{CHANNEL_QUEUE_BYTES_MAX, CHANNEL_QUEUE_PACKETS_MAX};
 use crate::slots::ClientId;
 
 /// A waiting packet: its port, as its program and as the fabric names it, and the slot of its sender.
@@ -21,9 +21,9 @@ pub(super) struct Stall {
     pub until: Instant,
 }
 
-/// The cable of one program.
+/// The packet channel of one program.
 #[derive(Debug)]
-pub(super) struct Cable {
+pub(super) struct PacketChannel {
     pub end: SwitchEnd,
     pub slot: u32,
     /// Ports of its host, with their devices.
@@ -59,12 +59,25 @@ pub(super) enum Put {
     Elsewhere,
 }
 
-impl Cable {
-    pub fn new(end: SwitchEnd, slot: u32, ports: Vec<(u32, PortRef)>) -> Cable {
+impl PacketChannel {
+    pub fn new(end: SwitchEnd, slot: u32, ports: Vec<(u32, PortRef)>) -> PacketChannel {
         let queue = VecDeque::new();
         let (deadline, stall, waited, blocked_by) = (None, None, None, None);
         let (stalled, leaves, broken) = (false, false, false);
-        Cable { end, slot, ports, queue, queued_bytes: 0, deadline, stall, waited, stalled, blocked_by, leaves, broken }
+        PacketChannel {
+            end,
+            slot,
+            ports,
+            queue,
+            queued_bytes: 0,
+            deadline,
+            stall,
+            waited,
+            stalled,
+            blocked_by,
+            leaves,
+            broken,
+        }
     }
 
     /// Returns whether the daemon must not read from it now.
@@ -96,7 +109,7 @@ impl Cable {
             return Put::There;
         }
         let full =
-            self.queue.len() >= CABLE_QUEUE_PACKETS_MAX || self.queued_bytes + packet.len() > CABLE_QUEUE_BYTES_MAX;
+            self.queue.len() >= CHANNEL_QUEUE_PACKETS_MAX || self.queued_bytes + packet.len() > CHANNEL_QUEUE_BYTES_MAX;
         if self.stalled || full {
             return Put::Lost;
         }

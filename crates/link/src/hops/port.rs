@@ -1,4 +1,4 @@
-//! An adapter's port on a cable: composes and seals outgoing packets, verifies and parses incoming ones.
+//! An adapter's port on a packet channel: composes and seals outgoing packets, verifies and parses incoming ones.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,8 @@ use weft_wire::grh::Grh;
 use weft_wire::link_packet::{self, LinkPacket, VCRC_LEN};
 use zerocopy::FromZeros;
 
-use super::ring::{PortName, ProcessEnd, ProcessFds};
+use super::packet_channel::{ProcessEnd, ProcessFds};
+use super::packet_ring::PortName;
 use crate::seal::{copy_into, sealed_len};
 use crate::stats::LinkStats;
 
@@ -22,7 +23,7 @@ const STUCK_MAX: Duration = Duration::from_secs(4);
 /// Maximum number of packets taken in one receive.
 const PACKETS_PER_LOOK: usize = 64;
 
-/// Capture callback for each packet as it was on the cable.
+/// Capture callback for each packet as it was on the packet channel.
 pub type Tap<'a> = Option<&'a mut dyn FnMut(&[u8])>;
 
 /// The port of a process's adapters.
@@ -40,10 +41,10 @@ pub struct HopsLink {
 }
 
 impl HopsLink {
-    /// Makes the port on the cable that the daemon handed out.
+    /// Makes the port on the packet channel that the daemon handed out.
     ///
     /// # Errors
-    /// The memory is no cable, or there is no address space.
+    /// The memory is no packet channel, or there is no address space.
     pub fn new(fds: ProcessFds) -> io::Result<HopsLink> {
         let end = ProcessEnd::new(fds)?;
         Ok(HopsLink {
@@ -151,7 +152,7 @@ impl HopsLink {
     }
 }
 
-/// Writes a packet in its format on the cable.
+/// Writes a packet in its format on the packet channel.
 fn compose(out: &mut Vec<u8>, batch: &TxBatch, packet: &TxPacket, source: LocalSource) {
     let (av, ib_len) = (&packet.av, sealed_len(packet));
     let grh = av.is_global.then(|| {
@@ -213,7 +214,7 @@ fn deliver(
 
 #[cfg(test)]
 mod tests {
-    use super::super::ring::SwitchEnd;
+    use super::super::packet_channel::SwitchEnd;
     use super::*;
     use weft_transport::LocalSource;
     use weft_verbs::AddressVector;

@@ -1,4 +1,4 @@
-//! Frames through lanes.
+//! Frames through rings.
 
 use weft_transport::SameHost;
 use weft_transport::same_host::{FRAME_BYTES_MAX, Frame, HostRange, Outgoing, PeerId};
@@ -21,7 +21,7 @@ fn frames_arrive_in_order_with_their_payload() {
 }
 
 #[test]
-fn a_full_lane_takes_nothing_until_room_is_given_back() {
+fn a_full_ring_takes_nothing_until_room_is_given_back() {
     let (mut a, mut b) = pair();
     let payload = vec![7; FRAME_BYTES_MAX as usize];
     let mut sent = 0;

@@ -14,8 +14,6 @@ use std::cell::Cell;
 use weft_sys::thread;
 use weft_verbs::{Duration, Instant};
 
-use crate::clock;
-
 /// How long a poller polls before its first yield: longer than an answer takes between two processors.
 const YIELD_AFTER: Duration = Duration::from_micros(20);
 /// The shortest non-zero time, and the longest. The longest is a fraction of a time slice.
@@ -47,11 +45,11 @@ pub struct Yielded {
     pub switched: bool,
 }
 
-/// Yields the processor.
-pub fn yield_processor() -> Yielded {
-    let at = clock::now();
+/// Yields the processor; `now` reads the clock.
+pub fn yield_processor(now: impl Fn() -> Instant) -> Yielded {
+    let at = now();
     std::thread::yield_now();
-    let back_at = clock::now();
+    let back_at = now();
     // Read the context-switch counters only where they matter.
     let switched = back_at.since(at) >= AWAY_MIN && was_preempted();
     Yielded { at, back_at, switched }
@@ -63,9 +61,9 @@ fn was_preempted() -> bool {
     thread::times_preempted().is_none_or(|times| TIMES.replace(times) != times)
 }
 
-/// The yield decision of one process.
+/// The yield decision of one process, whose threads poll until something arrives, and never sleep.
 #[derive(Clone, Copy, Debug)]
-pub struct BusyPoll {
+pub struct AdaptiveYield {
     /// Start of the run of unsuccessful polls; zero after an arrival.
     since: Instant,
     /// The clock at the last unsuccessful poll.
@@ -80,9 +78,9 @@ pub struct BusyPoll {
     untried: (u32, u32),
 }
 
-impl Default for BusyPoll {
-    fn default() -> BusyPoll {
-        BusyPoll {
+impl Default for AdaptiveYield {
+    fn default() -> AdaptiveYield {
+        AdaptiveYield {
             since: Instant(0),
             polled_at: Instant(0),
             yield_after: YIELD_AFTER,
@@ -93,7 +91,7 @@ impl Default for BusyPoll {
     }
 }
 
-impl BusyPoll {
+impl AdaptiveYield {
     /// Records an arrival.
     #[inline]
     pub fn on_arrival(&mut self) {
@@ -150,7 +148,7 @@ impl BusyPoll {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -158,14 +156,14 @@ mod tests {
 
     /// A poller that reads the clock each microsecond.
     struct Poller {
-        busy: BusyPoll,
+        adaptive: AdaptiveYield,
         now: Instant,
         arrivals: u64,
     }
 
     impl Poller {
         fn new() -> Poller {
-            Poller { busy: BusyPoll::default(), now: Instant(1_000_000_000), arrivals: 0 }
+            Poller { adaptive: AdaptiveYield::default(), now: Instant(1_000_000_000), arrivals: 0 }
         }
 
         /// Polls until a yield is due; returns how many microseconds that took.
@@ -173,7 +171,7 @@ mod tests {
             (0..)
                 .find(|_| {
                     self.now = self.now + Duration::from_micros(1);
-                    self.busy.must_yield(self.now)
+                    self.adaptive.must_yield(self.now)
                 })
                 .unwrap()
         }
@@ -181,12 +179,12 @@ mod tests {
         fn yields(&mut self, away: u64, switched: bool) {
             let at = self.now;
             self.now = Instant(at.0 + away);
-            self.busy.on_yield(Yielded { at, back_at: self.now, switched }, self.arrivals);
+            self.adaptive.on_yield(Yielded { at, back_at: self.now, switched }, self.arrivals);
         }
 
         fn receives(&mut self, times: u64) {
             self.arrivals += times;
-            self.busy.on_arrival();
+            self.adaptive.on_arrival();
         }
     }
 
@@ -253,9 +251,9 @@ mod tests {
 
     #[test]
     fn a_program_that_computes_between_its_polls_keeps_its_processor() {
-        let mut busy = BusyPoll { yield_after: Duration::ZERO, ..BusyPoll::default() };
+        let mut adaptive = AdaptiveYield { yield_after: Duration::ZERO, ..AdaptiveYield::default() };
         let at = |us: u64| Instant(1_000_000_000 + us * US);
-        assert!((0..1000).all(|n| !busy.must_yield(at(n * 50))));
-        assert!(busy.must_yield(at(1000 * 50 - 49)));
+        assert!((0..1000).all(|n| !adaptive.must_yield(at(n * 50))));
+        assert!(adaptive.must_yield(at(1000 * 50 - 49)));
     }
 }
