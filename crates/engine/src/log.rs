@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::OnceLock;
 
+use weft_sys::file_size::without_signal;
+
 enum Place {
     Nowhere,
     Stderr,
@@ -32,7 +34,7 @@ pub fn note(text: &str) {
     // A line that cannot be written is lost; there is no other place to report it.
     match place() {
         Place::Nowhere => {}
-        Place::Stderr => drop(std::io::stderr().write_all(line().as_bytes())),
-        Place::File(file) => drop((&*file).write_all(line().as_bytes())),
+        Place::Stderr => without_signal(|| drop(std::io::stderr().write_all(line().as_bytes()))),
+        Place::File(file) => without_signal(|| drop((&*file).write_all(line().as_bytes()))),
     }
 }

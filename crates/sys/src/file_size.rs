@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use rustix::process::{Resource, Rlimit};
 
 /// Runs a call that may exceed the limit. The kernel sends the signal only to the calling thread.
-fn without_signal<R>(call: impl FnOnce() -> R) -> R {
+pub fn without_signal<R>(call: impl FnOnce() -> R) -> R {
     let mut only: libc::sigset_t = empty_set();
     let mut before: libc::sigset_t = empty_set();
     let mut pending: libc::sigset_t = empty_set();

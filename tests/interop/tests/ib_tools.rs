@@ -99,7 +99,7 @@ fn tools_print_what_the_originals_printed_once() {
 /// Commands that change a port, one after the other; each sequence runs on a fresh fabric.
 const CHANGES: &[&str] = &[
     "ibportstate 2 3 disable",
-    "ibportstate -t 50 2 3",
+    "ibportstate -t 200 2 3",
     "ibportstate 2 3 enable",
     "ibportstate 2 3 reset",
     "ibportstate 2 3 speed 1",
