@@ -191,6 +191,51 @@ fn cables_and_nodes_that_fail_are_seen() {
     table.finish();
 }
 
+/// The fabric without a subnet manager, and its nodes and ports in `weft status --json`.
+#[test]
+fn status_lists_nodes_and_ports() {
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let mut table = Table::new("status of a fabric");
+    let waits = [&["--no-sm", "--no-wait"][..], &["--no-sm"], &["--no-wait"]];
+    for words in waits {
+        table.case(&format!("up {}", words.join(" ")), || {
+            let up = lab.weft(lab.client(), Who::Root, &[], &[&["up", "--replace", "--star", "2"], words].concat())?;
+            let told = up.text.contains("No subnet manager runs yet");
+            ensure!(up.ok() && told == words.contains(&"--no-sm"), "{}", up.report());
+            Ok(())
+        });
+    }
+    let fabric = Fabric::up(&lab, &["--replace", "--star", "2"]).expect("a fabric");
+    let steps: &[(&[&str], [&str; 2], bool)] = &[
+        (&["topology"], ["init", "init"], true),
+        (&["cable", "cut", "node1:1"], ["cut", "init"], true),
+        (&["node", "off", "node2"], ["cut", "down"], false),
+    ];
+    for (words, states, powered) in steps {
+        table.case(&format!("after weft {}", words.join(" ")), || {
+            fabric.weft(words)?;
+            let status = fabric.status()?;
+            let ports = |end: &str| status["cables"].as_array().and_then(|all| all.iter().find(|one| one["a"] == end));
+            for (node, state) in [1, 2].into_iter().zip(states) {
+                let cable = ports(&format!("node{node}:1")).with_context(|| format!("a cable in {status}"))?;
+                let far = format!("switch1:{node}");
+                ensure!(cable["b"] == far && cable["state"] == *state, "{state} is wanted of node{node}: {status}");
+                let speed = (*state == "init").then_some("NDR");
+                ensure!(cable["speed"].as_str() == speed, "speed {speed:?} is wanted of node{node}: {status}");
+            }
+            let nodes = status["nodes"].as_array().context("nodes")?;
+            let find = |name: &str| nodes.iter().find(|node| node["name"] == name).with_context(|| format!("{status}"));
+            let (switch, host) = (find("switch1")?, find("node2")?);
+            ensure!(nodes.len() == 3 && switch["kind"] == "switch" && switch["ports"] == 2, "{status}");
+            ensure!(host["kind"] == "CA" && host["ports"] == 1 && host["host"] == "node2", "{status}");
+            ensure!(host["powered"] == *powered && switch["powered"] == true, "{status}");
+            ensure!(host["guid"].as_str().is_some_and(|guid| guid.len() == 18), "{status}");
+            Ok(())
+        });
+    }
+    table.finish();
+}
+
 /// Permissions, and the messages for mistakes.
 #[test]
 fn mistakes_are_explained() {
