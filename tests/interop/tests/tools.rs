@@ -1,6 +1,7 @@
 //! Weft's own tools print the same as Debian's, and work with them.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use std::time::Duration;
 use weft_interop::{Lab, Pair, Shape, Table, Who, product, skip};
 
@@ -78,6 +79,70 @@ fn mixed(lab: &Lab, tool: &str, args: &str, ours_serves: bool, ours_asks: bool) 
     client.push(server.v4.to_owned());
     start(lab.client(), client)?.wait(Duration::from_secs(20)).success()?;
     serving.wait(Duration::from_secs(5)).success().map(drop)
+}
+
+/// Commands with `--json`, and fields of their output as JSON pointers. `null` stands for any value.
+const JSON: &[(&[&str], &[(&str, &str)])] = &[
+    (
+        &["cm", "--json"],
+        &[("/0/ifname", "null"), ("/0/default_roce_mode", "\"RoCE v2\""), ("/0/default_roce_tos", "0")],
+    ),
+    (&["env", "--json"], &[("/LD_LIBRARY_PATH", "null"), ("/WEFT_BIN", "null")]),
+    (
+        &["up", "--json", "--star", "2"],
+        &[
+            ("/title", "\"star 2\""),
+            ("/hosts", "2"),
+            ("/switches", "1"),
+            ("/links/active", "2"),
+            ("/sm_host", "\"node1\""),
+        ],
+    ),
+    (
+        &["up", "--json", "--replace", "--no-sm", "--pair"],
+        &[("/title", "\"pair\""), ("/hosts", "2"), ("/switches", "0"), ("/links/init", "1")],
+    ),
+    (
+        &["daemon", "--status", "--json"],
+        &[
+            ("/running", "true"),
+            ("/pid", "null"),
+            ("/version", "null"),
+            ("/devices", "1"),
+            ("/fabric/title", "\"pair\""),
+        ],
+    ),
+    (
+        &["sm", "preview", "--json", "--star", "3"],
+        &[
+            ("/title", "\"star 3\""),
+            ("/nodes", "4"),
+            ("/cables", "3"),
+            ("/previews/0/is_up", "true"),
+            ("/previews/0/quality/broken_paths", "0"),
+            ("/previews/0/quality/engine", "null"),
+        ],
+    ),
+];
+
+#[test]
+fn commands_print_json() {
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let mut table = Table::new("our tools, JSON");
+    for (words, fields) in JSON {
+        table.case(&words.join(" "), || {
+            let ended = lab.weft(lab.client(), Who::Root, &[], words)?.success()?;
+            let value: Value = serde_json::from_str(&ended.text).with_context(|| ended.report())?;
+            for (field, wanted) in *fields {
+                let found = value.pointer(field).filter(|found| !found.is_null());
+                let found = found.with_context(|| format!("no {field}: {}", ended.report()))?;
+                let wanted: Value = serde_json::from_str(wanted)?;
+                ensure!(wanted.is_null() || *found == wanted, "{field} is not {wanted}: {}", ended.report());
+            }
+            Ok(())
+        });
+    }
+    table.finish();
 }
 
 #[test]
