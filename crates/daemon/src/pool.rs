@@ -474,6 +474,18 @@ mod tests {
     use weft_sys::roce_port::Holder;
 
     #[test]
+    fn a_lack_of_descriptors_has_a_remedy() {
+        let error = io::Error::from_raw_os_error(ETOOMANYREFS);
+        let refusal = failed("add sockets to the pool", &error);
+        assert_eq!(refusal.errno, ETOOMANYREFS);
+        for wanted in ["could not add sockets to the pool: ", "descriptors in flight", "`ulimit -n`"] {
+            assert!(refusal.text.contains(wanted), "{}", refusal.text);
+        }
+        let refusal = failed("add sockets to the pool", &io::Error::from_raw_os_error(EMFILE));
+        assert!(refusal.text.contains("as many descriptors open as it may"), "{}", refusal.text);
+    }
+
+    #[test]
     fn who_holds_the_port_is_said() {
         let root = Holder { uid: 0, inode: 4 };
         let user = Holder { uid: 1000, inode: 5 };

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use std::time::Duration;
-use weft_interop::{Fabric, Lab, Shape, Table, Who, skip};
+use weft_interop::{Fabric, Lab, Shape, Table, Who, product, skip};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -107,6 +107,37 @@ fn faults_end_with_the_program_that_asked_for_them() {
         ensure!(server.running(), "{}", server.text());
         lab.run(side, Who::Root, &[], &["rping", "-c", "-a", "127.0.0.1", "-C", "3"])?.success()?;
         server.wait(LIMIT).success().map(drop)
+    });
+    table.finish();
+}
+
+/// The kernel limits a user's descriptors in flight, over all of the user's daemons, to the limit of open files.
+#[test]
+fn daemons_of_many_namespaces_have_room_in_flight() {
+    const NAMESPACES: usize = 14;
+    if !skip::have("daemons of one user in many namespaces", &["ip", "prlimit", "setpriv", "ibv_asyncwatch"]) {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let weft = product::weft().expect("the product").display().to_string();
+    let mut table = Table::new("daemons of one user");
+    table.case(&format!("devices open in {NAMESPACES} namespaces with 1024 open files"), || {
+        let user = "setpriv --reuid=33 --regid=33 --clear-groups prlimit --nofile=1024:1024";
+        // Each program keeps its device open. The end of the script ends its PID namespace, daemons included.
+        let script = format!(
+            "for i in $(seq {NAMESPACES}); do \
+             unshare -n sh -c 'ip link set lo up; exec {user} {weft} run -- ibv_asyncwatch' & done; wait"
+        );
+        let line = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", &script];
+        let mut all = lab.start_bare(lab.client(), Who::Root, &line)?;
+        let opened = |text: &str| text.matches("async event FD").count();
+        let ready = all.wait_until(LIMIT, |all| opened(&all.text()) == NAMESPACES || all.text().contains("rror"));
+        let text = all.text();
+        ensure!(ready && opened(&text) == NAMESPACES, "{} devices open:\n{text}", opened(&text));
+        Ok(())
     });
     table.finish();
 }
