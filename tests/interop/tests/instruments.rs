@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::time::Duration;
-use weft_interop::{Lab, Pair, Shape, Table, Who, python, skip};
+use weft_interop::{Lab, Pair, Shape, Table, Who, product, python, skip};
 
 /// Transports between two processes of a host: the environment that forces one, and the prefix of its name.
 const WAYS: [(&str, &str); 2] = [("wire", "wire"), ("", "same-host(")];
@@ -28,6 +28,7 @@ fn instruments() {
         table.case(&format!("a trace, {who:?}"), || trace(&lab, who));
     }
     table.case("a trace that is not understood", || bad_trace(&lab));
+    table.case("a trace on a full disk", || full_disk(&lab));
     for (loopback, path) in WAYS {
         table.case(&format!("a receiver that is not ready, {path}"), || receiver_not_ready(&lab, loopback));
     }
@@ -165,6 +166,31 @@ fn trace(lab: &Lab, who: Who) -> Result<()> {
 fn bad_trace(lab: &Lab) -> Result<()> {
     let ended = lab.run(lab.client(), Who::Root, &[("WEFT_TRACE", "stderr,everything")], &["ibv_devinfo"])?;
     ensure!(ended.text.contains("WEFT_TRACE: everything is none of state, post"), "{}", ended.report());
+    Ok(())
+}
+
+/// A disk smaller than two buffers of the trace: the second write ends in the middle of a line.
+fn full_disk(lab: &Lab) -> Result<()> {
+    const DISK_BYTES: usize = 100 << 10;
+    let (disk, copy) = (lab.file("disk").display().to_string(), lab.file("trace-copy"));
+    let weft = product::weft()?.display().to_string();
+    let gid = lab.device(lab.client())?.gid_v4;
+    let mut server = lab.start(lab.server(), Who::Root, &[], &["ibv_rc_pingpong", "-g", &gid.to_string()])?;
+    ensure!(server.wait_listening(18515, Duration::from_secs(10)), "the server does not listen:\n{}", server.text());
+    let script = format!(
+        "set -e; mkdir {disk}; mount -t tmpfs -o size={DISK_BYTES} none {disk}; \
+         WEFT_TRACE={disk}/trace {weft} run -- ibv_rc_pingpong -g {gid} {}; cp {disk}/trace {}",
+        lab.server().v4,
+        copy.display()
+    );
+    let line = lab.bare(lab.client(), Who::Root, &["unshare", "-m", "sh", "-c", &script]);
+    let client = lab.start_line(&line, &[])?.wait(Duration::from_secs(20)).success()?;
+    server.wait(Duration::from_secs(5)).success()?;
+    let told = client.text.matches("WEFT_TRACE: the trace ends early: No space left on device").count();
+    ensure!(told == 1, "told {told} times: {}", client.report());
+    let trace = std::fs::read(&copy)?;
+    ensure!((DISK_BYTES - 1000..DISK_BYTES).contains(&trace.len()), "{} bytes of {DISK_BYTES}", trace.len());
+    ensure!(trace.ends_with(b"\n"), "the trace ends in the middle of a line");
     Ok(())
 }
 

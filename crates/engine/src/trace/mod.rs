@@ -237,4 +237,39 @@ mod tests {
         trace.line(now, Kind::Wake, None, format_args!("by=timer"));
         assert_eq!(trace.buffer, "12.345678 path qp=0x000041 path=wire\n12.345678 wake by=timer\n");
     }
+
+    /// A sealed memory file that cannot grow is a disk with room for its length.
+    #[test]
+    fn a_full_disk_ends_the_trace_at_a_whole_line() {
+        use rustix::fs::{MemfdFlags, SealFlags};
+        const ROOM: u64 = 4096;
+        let file = File::from(rustix::fs::memfd_create("full", MemfdFlags::ALLOW_SEALING).unwrap());
+        file.set_len(ROOM).unwrap();
+        rustix::fs::fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+        let out = Out::File(file.try_clone().unwrap());
+        let spec = Spec::parse("stderr").unwrap();
+        let mut trace = Trace { spec, out, buffer: String::new(), observer: Observer::default() };
+        let mut write_lines = |bytes: usize| {
+            let mut expected = String::new();
+            while trace.buffer.len() < bytes {
+                trace.line(Instant(0), Kind::Cqe, Some(0x41), format_args!("wr_id={}", trace.buffer.len()));
+                if trace.buffer.len() <= ROOM as usize {
+                    expected.clone_from(&trace.buffer);
+                }
+            }
+            trace.flush();
+            assert!(matches!(trace.out, Out::Ended) && trace.buffer.is_empty());
+            expected
+        };
+        let expected = write_lines(2 * ROOM as usize);
+        let text = || {
+            let mut text = vec![0; file.metadata().unwrap().len() as usize];
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut text, 0).unwrap();
+            String::from_utf8(text).unwrap()
+        };
+        assert!(expected.ends_with('\n') && expected.len() < ROOM as usize);
+        assert_eq!(text(), expected);
+        write_lines(100);
+        assert_eq!(text(), expected, "lines after the end");
+    }
 }
