@@ -117,12 +117,15 @@ fn diagnosed(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
+/// Variables, options of `weft run`, and the words that name what has no effect.
+type NoEffect<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str], &'a str);
+
 fn no_effect(lab: &Lab) -> Result<()> {
     let run = |env: &[(&str, &str)], words: &[&str]| {
         lab.weft(lab.client(), Who::Root, env, &[&["run", "--host", "node1"], words].concat())?.success()
     };
     let file = lab.file("unheard.pcapng").display().to_string();
-    let cases: &[(&[(&str, &str)], &[&str], &str)] = &[
+    let cases: &[NoEffect] = &[
         (&[], &["--fault", "loss=1%"], "--fault has no effect on a fabric"),
         (&[("WEFT_FAULT", "loss=1%")], &[], "WEFT_FAULT has no effect on a fabric"),
         (&[], &["--pcap", &file], "--pcap captures nothing"),
