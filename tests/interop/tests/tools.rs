@@ -81,8 +81,11 @@ fn mixed(lab: &Lab, tool: &str, args: &str, ours_serves: bool, ours_asks: bool) 
     serving.wait(Duration::from_secs(5)).success().map(drop)
 }
 
-/// Commands with `--json`, and fields of their output as JSON pointers. `null` stands for any value.
-const JSON: &[(&[&str], &[(&str, &str)])] = &[
+/// A command, and fields of its output as JSON pointers. `null` stands for any value.
+type Printed = (&'static [&'static str], &'static [(&'static str, &'static str)]);
+
+/// Commands with `--json`.
+const JSON: &[Printed] = &[
     (
         &["cm", "--json"],
         &[("/0/ifname", "null"), ("/0/default_roce_mode", "\"RoCE v2\""), ("/0/default_roce_tos", "0")],
