@@ -1,7 +1,7 @@
 //! Measures the size limit and speed of a fabric: builds the largest three-level fat tree of 36-port switches,
 //! discovers it by directed routes as a subnet manager does, then sends millions of SMPs. Rates are per second of
 //! processor time.
-//! `cargo run --release -p weft-fabric --example smp_rate [HOSTS]`.
+//! `cargo run --profile dist -p weft-fabric --example smp_rate [HOSTS]`.
 #![allow(clippy::disallowed_methods)]
 
 use weft_fabric::topology::generate::{Plan, Shape};

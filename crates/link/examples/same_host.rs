@@ -2,7 +2,7 @@
 //! direct write of eight bytes. It needs two otherwise idle cores.
 //!
 //! ```sh
-//! cargo run --release -p weft-link --example same_host
+//! cargo run --profile dist -p weft-link --example same_host
 //! ```
 
 use std::os::fd::AsFd;

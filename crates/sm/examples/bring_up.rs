@@ -1,7 +1,7 @@
 //! Measures size and speed of the manager: brings up three-level fat trees in one process, cuts a cable, and prints
 //! SMPs, processor time and memory. To show the fabric's own share, it repeats the same requests against the fabric
 //! alone.
-//! `cargo run --release -p weft-sm --example bring_up [RADIX [HOSTS]]`.
+//! `cargo run --profile dist -p weft-sm --example bring_up [RADIX [HOSTS]]`.
 #![allow(clippy::disallowed_methods)]
 
 use std::time::Instant as Clock;

@@ -3,7 +3,7 @@
 //! come twice, late, or not at all, and unsolicited traps arrive. A panic is a finding; runs with the same `--seed` are
 //! the same.
 //!
-//! `cargo run --release -p weft-sm --example fuzz_sweep -- --seconds 60 [--seed N]`
+//! `cargo run --profile dist -p weft-sm --example fuzz_sweep -- --seconds 60 [--seed N]`
 
 // A program for a person at a terminal, not part of the crate: it may read the clock.
 #![allow(clippy::disallowed_methods)]

@@ -2,7 +2,7 @@
 //! OpenSM's results, whose best figures for the fabric come first. With `compare` as the first word it puts the choice
 //! of `auto`, and `nue` on one VL and on eight, beside OpenSM's best, and fails where Weft is worse.
 //!
-//! `cargo run --release -p weft-sm --example routing_quality -- [compare] [fabric[,fabric]] [engine[,engine]]`
+//! `cargo run --profile dist -p weft-sm --example routing_quality -- [compare] [fabric[,fabric]] [engine[,engine]]`
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! Measures SA queries per second on one processor: paths between the hosts of a fat tree, then joins of as many hosts
 //! to their groups, and the trees of all those groups.
 //!
-//! `cargo run --release -p weft-sm --example sa_rate -- [RADIX [LEVELS]]` (36 and 3: 11,664 hosts)
+//! `cargo run --profile dist -p weft-sm --example sa_rate -- [RADIX [LEVELS]]` (36 and 3: 11,664 hosts)
 #![allow(clippy::disallowed_methods)]
 
 #[path = "../src/sa/tests/fixture.rs"]

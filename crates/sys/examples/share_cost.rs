@@ -1,5 +1,5 @@
 //! The cost of sharing memory and taking it back, beside the cost of registration itself (making every page present),
-//! and the copy speed of shared memory: `cargo run --release -p weft-sys --example share_cost`.
+//! and the copy speed of shared memory: `cargo run --profile dist -p weft-sys --example share_cost`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 //! is a finding; so is a slot that the host finds opened twice or sealed twice, and an answer that does not decode.
 //!
 //! ```sh
-//! cargo run --release -p weft-daemon --example fuzz_ipc -- --seconds 600 [--seed N]
+//! cargo run --profile dist -p weft-daemon --example fuzz_ipc -- --seconds 600 [--seed N]
 //! ```
 
 mod cm;

@@ -1,7 +1,7 @@
 //! Fuzzing of the SA without nightly: MADs of strangers, most of them nearly valid, for `--seconds N`. A panic is a
 //! finding; runs with the same `--seed` are the same.
 //!
-//! `cargo run --release -p weft-sm --example fuzz_sa -- --seconds 60 [--seed N]`
+//! `cargo run --profile dist -p weft-sm --example fuzz_sa -- --seconds 60 [--seed N]`
 
 // A program for a person at a terminal, not part of the crate: it may read the clock.
 #![allow(clippy::disallowed_methods)]
