@@ -9,7 +9,6 @@ const LIMITS: &[(&str, usize)] = &[
     ("abi/ibumad", 5),
     ("abi/ibverbs", 23),
     ("abi/rdmacm", 22),
-    ("abi/types", 14),
     ("abi/view", 4),
     ("bin/diags", 29),
     ("bin/sm-process", 8),
