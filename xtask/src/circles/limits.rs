@@ -7,7 +7,6 @@ use anyhow::Result;
 const LIMITS: &[(&str, usize)] = &[
     ("abi/client", 3),
     ("abi/ibumad", 5),
-    ("abi/rdmacm", 22),
     ("abi/view", 4),
     ("bin/diags", 29),
     ("bin/sm-process", 8),
