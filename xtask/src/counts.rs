@@ -2,8 +2,6 @@
 //!
 //! All are read from the text of the sources, so they cost a second and need no build.
 
-mod circles;
-
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,13 +22,26 @@ struct Source {
     text: String,
 }
 
-/// Prints all figures.
-pub fn run() -> Result<()> {
+#[derive(clap::Args)]
+pub struct Options {
+    /// List the files in circles of imports instead: which file names which, and in which line
+    #[arg(long)]
+    circles: bool,
+    /// Crates to list, by directory, such as crates/sm; default: all
+    #[arg(requires = "circles")]
+    crates: Vec<String>,
+}
+
+/// Prints all figures, or the circles.
+pub fn run(options: &Options) -> Result<()> {
+    if options.circles {
+        return crate::circles::print(&options.crates);
+    }
     let sources = shipped()?;
     let lines: usize = sources.iter().map(|source| source.text.lines().count()).sum();
     println!("shipped sources                  {:5} files, {lines} lines", sources.len());
     println!("banned openings (lint)           {:5}", crate::words::breaches()?.len());
-    let circles = circles::by_crate(&sources);
+    let circles = crate::circles::by_crate()?;
     println!("files in circles                 {:5}", circles.values().sum::<usize>());
     for (name, files) in circles.iter().filter(|(_, files)| **files > 0) {
         println!("    {name:28} {files:5}");

@@ -1,4 +1,4 @@
-//! Checks that must pass before a change's tests count: format, clippy, documentation, the dependency rule.
+//! Checks that must pass before a change's tests count: format, clippy, documentation, the dependency rule, circles.
 
 use crate::cargo;
 use crate::tools::Tool;
@@ -44,6 +44,10 @@ pub fn rules() -> Result<()> {
     let broken = crate::docs::broken_links()?;
     if !broken.is_empty() {
         bail!("{} links lead nowhere:\n  {}", broken.len(), broken.join("\n  "));
+    }
+    let circles = crate::circles::breaches()?;
+    if !circles.is_empty() {
+        bail!("new circles of imports (`cargo xtask counts --circles` lists them):\n  {}", circles.join("\n  "));
     }
     let mut breaches = crate::layers::breaches()?;
     breaches.extend(crate::purity::breaches()?);

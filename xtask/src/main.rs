@@ -4,6 +4,7 @@
 
 mod bench;
 mod cargo;
+mod circles;
 mod counts;
 mod dist;
 mod docs;
@@ -45,7 +46,7 @@ enum Chore {
     /// Boot Debian's kernel with rdma_rxe in QEMU, and run a command or a shell in it.
     Vm(vm::Options),
     /// Count sentences to rewrite, files in circles, and files that a change touches.
-    Counts,
+    Counts(counts::Options),
     /// Build the book (docs/) into target/book.
     Docs,
     /// Make the packages that users install, in target/dist: tarball, Debian package, wheel, container context.
@@ -81,7 +82,7 @@ fn run(chore: Chore) -> Result<()> {
             cargo::run(&["test", "-p", "weft-interop", "--test", "symbols"], &[profile])
         }
         Chore::Vm(options) => vm::run(&options),
-        Chore::Counts => counts::run(),
+        Chore::Counts(options) => counts::run(&options),
         Chore::Docs => docs::build(),
         Chore::Dist(options) => dist::run(&options),
         Chore::Deny => lint::deny(&lint::CARGO_DENY.install()?),

@@ -1,10 +1,9 @@
 //! Buffers that the library allocates: ordinary memory, page-aligned, that can be registered.
 
 use libc::{c_int, c_void};
-use weft_abi_types::{ibv_buf, ibv_mr, ibv_pd};
+use weft_abi_types::{ibv_buf, ibv_pd};
 
 use crate::errors::{errno, fail_minus_one, fail_null};
-use crate::mr;
 
 /// The object behind the opaque `ibv_buf`.
 struct Buf {
@@ -55,20 +54,6 @@ pub unsafe extern "C" fn ibv_free_buf(buf: *mut ibv_buf) {
         let buf = Box::from_raw(buf.cast::<Buf>());
         libc::munmap(buf.addr, buf.size);
     }
-}
-
-/// Registers a part of a buffer.
-pub extern "C" fn ibv_reg_buf_mr(
-    pd: *mut ibv_pd,
-    buf: *mut ibv_buf,
-    addr: *mut c_void,
-    length: usize,
-    access: c_int,
-) -> *mut ibv_mr {
-    if !holds(buf, pd, addr, length) {
-        return fail_null(libc::EINVAL);
-    }
-    mr::ibv_reg_mr(pd, addr, length, access)
 }
 
 /// Fails: no buffer has a dma-buf.

@@ -1,29 +1,27 @@
-//! Completion queues: creating, polling, arming.
+//! Completion queues: polling, arming, resizing, destroying.
 
-use libc::{c_int, c_void};
+use libc::c_int;
 use std::cell::UnsafeCell;
-use weft_abi_types::{ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_wc, ibv_wc_imm};
-use weft_verbs::{CqId, CqInit, VerbsError, Wc};
+use weft_abi_types::{ibv_comp_channel, ibv_cq, ibv_cq_ex, ibv_wc, ibv_wc_imm};
+use weft_verbs::{CqId, VerbsError, Wc};
 
+use crate::async_item::{About, Reported};
 use crate::channel::Channel;
-use crate::context::{Context, Owned, contexts_of, of_one};
-use crate::cq_ex::{Cursor, fill_calls};
-use crate::errors::{code, fail, pointer};
-use crate::event::{About, Reported};
-use crate::object::{Object, init_sync, wait_acknowledged, zeroed};
+use crate::context::Context;
+use crate::cq_cursor::{Cursor, POLL_BATCH};
+use crate::errors::{code, fail};
+use crate::object::{Object, wait_acknowledged};
+use crate::owned::Owned;
 use crate::process::Process;
-
-/// Maximum number of completions fetched from the adapter in one call.
-pub(crate) const POLL_BATCH: usize = 16;
 
 /// A completion queue. All are extended ones, so that programs may cast.
 #[repr(C)]
 pub(crate) struct Cq {
-    public: UnsafeCell<ibv_cq_ex>,
+    pub(crate) public: UnsafeCell<ibv_cq_ex>,
     pub(crate) id: CqId,
     pub(crate) process: Process,
-    channel: *mut ibv_comp_channel,
-    comp_reported: Reported,
+    pub(crate) channel: *mut ibv_comp_channel,
+    pub(crate) comp_reported: Reported,
     pub(crate) async_reported: Reported,
     /// Position of an extended poll.
     pub(crate) cursor: Cursor,
@@ -76,91 +74,6 @@ impl Cq {
     pub(crate) fn on_event_taken(&self) {
         self.comp_reported.add();
     }
-}
-
-/// Parameters of both creation calls.
-pub(crate) struct Request {
-    pub(crate) context: *mut ibv_context,
-    pub(crate) cqe: i64,
-    pub(crate) cq_context: *mut c_void,
-    pub(crate) channel: *mut ibv_comp_channel,
-    pub(crate) comp_vector: i64,
-    pub(crate) ignore_overrun: bool,
-    pub(crate) single_threaded: bool,
-    pub(crate) wc_flags: u64,
-}
-
-/// Creates a queue.
-pub(crate) fn create(request: &Request) -> Result<*mut ibv_cq_ex, c_int> {
-    let Request { context, channel, .. } = *request;
-    if context.is_null() {
-        return Err(libc::EINVAL);
-    }
-    // SAFETY: a channel of ours, or null.
-    of_one(context, &unsafe { contexts_of!(channel) })?;
-    // SAFETY: a context of ours.
-    let (this, vectors) = unsafe { (Context::of(context), (*context).num_comp_vectors) };
-    if !(0..i64::from(vectors)).contains(&request.comp_vector) {
-        return Err(libc::EINVAL);
-    }
-    let cqe = u32::try_from(request.cqe).map_err(|_| libc::EINVAL)?;
-
-    // The adapter needs the address as a cookie, so the object comes first, with an ID that is filled in below.
-    let mut public: ibv_cq_ex = zeroed();
-    public.context = context;
-    public.channel = channel;
-    public.cq_context = request.cq_context;
-    fill_calls(&mut public, request.wc_flags);
-    let mut object = Box::new(Cq {
-        public: UnsafeCell::new(public),
-        id: CqId { index: 0, generation: 0 },
-        process: this.process,
-        channel,
-        comp_reported: Reported::default(),
-        async_reported: Reported::default(),
-        cursor: Cursor::new(request.single_threaded),
-    });
-    let cookie = (&raw mut *object).expose_provenance() as u64;
-    let init = CqInit { cqe, cookie, ignore_overrun: request.ignore_overrun };
-    let (id, granted) = this.process.control(|hca, _| {
-        let id = hca.create_cq(this.device, &init)?;
-        Ok((id, hca.cqe(id)?))
-    })?;
-    object.id = id;
-    this.own(Owned::Cq(id));
-    if !channel.is_null() {
-        // SAFETY: a channel of ours.
-        unsafe { Channel::of(channel) }.count(1);
-    }
-    let public = Box::into_raw(object).cast::<ibv_cq_ex>();
-    // SAFETY: just created, and no other code knows it yet.
-    unsafe {
-        (*public).handle = id.index;
-        (*public).cqe = granted as c_int;
-        init_sync(&raw mut (*public).mutex, &raw mut (*public).cond);
-    }
-    Ok(public)
-}
-
-/// Creates a completion queue.
-pub extern "C" fn ibv_create_cq(
-    context: *mut ibv_context,
-    cqe: c_int,
-    cq_context: *mut c_void,
-    channel: *mut ibv_comp_channel,
-    comp_vector: c_int,
-) -> *mut ibv_cq {
-    let request = Request {
-        context,
-        cqe: i64::from(cqe),
-        cq_context,
-        channel,
-        comp_vector: i64::from(comp_vector),
-        ignore_overrun: false,
-        single_threaded: false,
-        wc_flags: 0,
-    };
-    pointer(create(&request)).cast()
 }
 
 /// Changes the number of entries.

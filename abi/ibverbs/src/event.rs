@@ -1,13 +1,14 @@
 //! Asynchronous events, and the path of every event from the adapter to the program.
 
 use libc::c_int;
-use std::sync::atomic::{AtomicU32, Ordering};
 use weft_abi_types::{
     IBV_EVENT_CQ_ERR, IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_SQ_DRAINED, IBV_EVENT_SRQ_ERR,
     IBV_EVENT_SRQ_LIMIT_REACHED, ibv_async_event, ibv_context, ibv_cq, ibv_qp, ibv_srq,
 };
+use weft_engine::EventSink;
 use weft_verbs::{AsyncEvent, AsyncSubject, Cookie};
 
+use crate::async_item::{About, AsyncItem};
 use crate::context::Context;
 use crate::cq::Cq;
 use crate::errors::fail_minus_one;
@@ -16,67 +17,52 @@ use crate::qp::{Handles, Qp};
 use crate::queue::Open;
 use crate::srq::Srq;
 
-/// The subject of an event: an object of this process, by address, or a port.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum About {
-    Cq(usize),
-    Qp(usize),
-    Srq(usize),
-    Port(u8),
-}
+/// Passes events to the context at this address, or to the object that they name.
+pub(crate) struct Sink(usize);
 
-/// An event that waits for the program.
-#[derive(Clone, Copy)]
-pub(crate) struct AsyncItem {
-    event: AsyncEvent,
-    /// The subject.
-    pub(crate) about: About,
-}
-
-/// Number of events about one object that the program has taken, to compare with its acknowledgements.
-#[derive(Default)]
-pub(crate) struct Reported(AtomicU32);
-
-impl Reported {
-    /// Counts one more taken event.
-    pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Returns the number of taken events.
-    pub(crate) fn get(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
+impl Sink {
+    /// Returns the sink of a context's events.
+    pub(crate) fn new(context: *mut ibv_context) -> Sink {
+        Sink(context.expose_provenance())
     }
 }
 
-impl About {
-    /// Counts a taken event for its subject.
-    ///
-    /// # Safety
-    /// The object is alive: its events are purged before it is freed, and their list is locked.
-    unsafe fn on_taken(self) {
-        // SAFETY: by the contract.
-        unsafe {
-            match self {
-                About::Cq(address) => Cq::at(address).async_reported.add(),
-                About::Qp(address) => Qp::at(address).reported.add(),
-                About::Srq(address) => Srq::at(address).reported.add(),
-                About::Port(_) => {}
-            }
+impl EventSink for Sink {
+    fn completion(&self, cookie: Cookie) {
+        on_completion(cookie);
+    }
+
+    fn async_event(&self, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie) {
+        on_async(self.0, event, subject, cookie);
+    }
+}
+
+/// Counts a taken event for its subject.
+///
+/// # Safety
+/// The object is alive: its events are purged before it is freed, and their list is locked.
+unsafe fn on_taken(about: About) {
+    // SAFETY: by the contract.
+    unsafe {
+        match about {
+            About::Cq(address) => Cq::at(address).async_reported.add(),
+            About::Qp(address) => Qp::at(address).reported.add(),
+            About::Srq(address) => Srq::at(address).reported.add(),
+            About::Port(_) => {}
         }
     }
 }
 
 /// Handles a completion event for an armed completion queue, whose address is the cookie. The queue is alive: its
 /// destroyer waits in [`crate::process::Process::quiesce`] until no event names it any more.
-pub(crate) fn on_completion(cookie: Cookie) {
+fn on_completion(cookie: Cookie) {
     // SAFETY: the queue is alive, as said above.
     unsafe { Cq::at(cookie as usize) }.on_completion_event();
 }
 
 /// Handles an asynchronous event for the context at this address, or for the object whose address is the cookie. Both
 /// are alive, as for [`on_completion`].
-pub(crate) fn on_async(context: usize, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie) {
+fn on_async(context: usize, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie) {
     let address = cookie as usize;
     let item = |about| AsyncItem { event, about };
     // SAFETY: the context and the objects are alive, as said above.
@@ -102,7 +88,7 @@ pub unsafe extern "C" fn ibv_get_async_event(context: *mut ibv_context, event: *
         return fail_minus_one(libc::EINVAL);
     }
     // SAFETY: the list is locked while this runs.
-    let taken = |item: &AsyncItem| unsafe { item.about.on_taken() };
+    let taken = |item: &AsyncItem| unsafe { on_taken(item.about) };
     let item = match CONTEXTS.find(context.addr()).and_then(|events| events.pop(taken)) {
         Ok(item) => item,
         Err(errno) => return fail_minus_one(errno),

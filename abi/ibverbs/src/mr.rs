@@ -6,16 +6,17 @@ use weft_abi_types::{
     IBV_ACCESS_OPTIONAL_RANGE, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
     IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, IBV_REG_MR_MASK_ADDR, IBV_REG_MR_MASK_BUF,
     IBV_REG_MR_MASK_IOVA, IBV_REREG_MR_CHANGE_ACCESS, IBV_REREG_MR_CHANGE_PD, IBV_REREG_MR_CHANGE_TRANSLATION,
-    IBV_REREG_MR_ERR_CMD, IBV_REREG_MR_ERR_INPUT, IBV_REREG_MR_FLAGS_SUPPORTED, ib_uverbs_advise_mr_advice, ibv_mr,
-    ibv_mr_init_attr, ibv_pd, ibv_sge,
+    IBV_REREG_MR_ERR_CMD, IBV_REREG_MR_ERR_INPUT, IBV_REREG_MR_FLAGS_SUPPORTED, ib_uverbs_advise_mr_advice, ibv_buf,
+    ibv_mr, ibv_mr_init_attr, ibv_pd, ibv_sge,
 };
 use weft_hca::MrKeys;
 use weft_verbs::{Access, MrId};
 
 use crate::buf;
-use crate::context::{Owned, contexts_of, of_one};
+use crate::context::{contexts_of, of_one};
 use crate::errors::{code, fail, fail_null, pointer, set_errno};
 use crate::object::{Object, zeroed};
+use crate::owned::Owned;
 use crate::pd::Pd;
 use crate::process::Process;
 
@@ -110,6 +111,20 @@ pub extern "C" fn ibv_reg_mr_iova2(
     access: c_uint,
 ) -> *mut ibv_mr {
     pointer(register(pd, addr, length, iova, access))
+}
+
+/// Registers a part of a buffer.
+pub extern "C" fn ibv_reg_buf_mr(
+    pd: *mut ibv_pd,
+    buf: *mut ibv_buf,
+    addr: *mut c_void,
+    length: usize,
+    access: c_int,
+) -> *mut ibv_mr {
+    if !buf::holds(buf, pd, addr, length) {
+        return fail_null(libc::EINVAL);
+    }
+    ibv_reg_mr(pd, addr, length, access)
 }
 
 /// Registers the memory in the attributes: the program's own, or a buffer of `ibv_alloc_buf`.

@@ -7,10 +7,10 @@ use weft_abi_types::{
 };
 use weft_verbs::{Access, MwBind, MwId, SendFlags, SendOp, SendWr, VerbsError};
 
-use crate::context::Owned;
 use crate::errors::{code, fail, of_verbs, pointer};
 use crate::mr::access_of;
 use crate::object::{Object, zeroed};
+use crate::owned::Owned;
 use crate::pd::Pd;
 use crate::process::Process;
 use crate::qp::Qp;

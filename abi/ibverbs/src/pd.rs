@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use weft_abi_types::{ibv_context, ibv_pd, ibv_td};
 use weft_verbs::PdId;
 
-use crate::context::{Context, Owned};
+use crate::context::Context;
 use crate::errors::{code, fail_null, pointer};
 use crate::object::{Object, zeroed};
+use crate::owned::Owned;
 use crate::process::Process;
 use crate::td::Td;
 

@@ -1,31 +1,15 @@
 //! Posting work requests.
 
 use libc::c_int;
-use weft_abi_types::{ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_sge};
-use weft_verbs::{QpType, RecvWr, SGE_MAX, SendFlags, SendWr, Sge, UdTarget, VerbsError};
+use weft_abi_types::{ibv_qp, ibv_recv_wr, ibv_send_wr};
+use weft_verbs::{QpType, SendFlags, SendWr, UdTarget, VerbsError};
 
 use crate::ah::Ah;
 use crate::errors::{fail, of_verbs};
 use crate::object::Object;
 use crate::operations::send_op;
-use crate::process::{Adapter, Process};
 use crate::qp::Qp;
-
-const _: () = assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge>() == align_of::<ibv_sge>());
-
-/// Returns a gather or scatter list without a copy: C and Rust elements have the same layout.
-///
-/// # Safety
-/// The caller's list has that many elements.
-#[inline]
-unsafe fn sges<'a>(list: *const ibv_sge, count: c_int) -> Result<&'a [Sge], VerbsError> {
-    match usize::try_from(count) {
-        Ok(0) => Ok(&[]),
-        // SAFETY: by the contract. The guard refuses a longer list without reading it.
-        Ok(n) if n <= SGE_MAX as usize && !list.is_null() => Ok(unsafe { std::slice::from_raw_parts(list.cast(), n) }),
-        _ => Err(VerbsError::Invalid("num_sge and sg_list")),
-    }
-}
+use crate::recv_list::{post_recvs, sges};
 
 /// Converts a work request. The adapter checks which operations a queue pair type supports.
 ///
@@ -79,40 +63,6 @@ pub(crate) unsafe extern "C" fn post_send(
             // Reports the refused request; the requests before it are posted.
             if !bad_wr.is_null() {
                 // SAFETY: the caller's place for the answer.
-                unsafe { *bad_wr = at };
-            }
-            fail(of_verbs(error))
-        }
-    }
-}
-
-/// Posts a list of receives, each by `post`.
-///
-/// # Safety
-/// `first` is null or the head of a list, `bad_wr` null or a place for the refused request.
-#[inline]
-pub(crate) unsafe fn post_recvs(
-    process: Process,
-    first: *mut ibv_recv_wr,
-    bad_wr: *mut *mut ibv_recv_wr,
-    post: impl Fn(&mut Adapter, &RecvWr<'_>) -> Result<(), VerbsError>,
-) -> c_int {
-    let mut at = first;
-    let posted = process.post_recvs(|hca| {
-        // SAFETY: by the contract.
-        while let Some(wr) = unsafe { at.as_ref() } {
-            // SAFETY: by the contract.
-            let sges = unsafe { sges(wr.sg_list, wr.num_sge) }?;
-            post(hca, &RecvWr { wr_id: wr.wr_id, sges })?;
-            at = wr.next;
-        }
-        Ok(())
-    });
-    match posted {
-        Ok(()) => 0,
-        Err(error) => {
-            if !bad_wr.is_null() {
-                // SAFETY: by the contract.
                 unsafe { *bad_wr = at };
             }
             fail(of_verbs(error))

@@ -5,17 +5,15 @@
 
 use libc::c_int;
 use std::sync::Arc;
-use weft_abi_types::ibv_context;
 use weft_engine::{Awaited, ContextId, Engine, EventSink, HostMemory, Waited};
 use weft_hca::{Hca, MrKeys};
 use weft_verbs::{
-    Access, AsyncEvent, AsyncSubject, Cookie, CqId, DeviceAttr, DeviceId, Gid, Instant, MrId, PdId, QpAttr, QpAttrMask,
-    QpId, QpState, SendWr, VerbsError, Wc,
+    Access, CqId, DeviceAttr, DeviceId, Gid, Instant, MrId, PdId, QpAttr, QpAttrMask, QpId, QpState, SendWr,
+    VerbsError, Wc,
 };
 
-use crate::context::Owned;
 use crate::errors::of_verbs;
-use crate::event;
+use crate::owned::Owned;
 
 /// The adapter.
 pub(crate) type Adapter = Hca<HostMemory>;
@@ -23,19 +21,6 @@ pub(crate) type Adapter = Hca<HostMemory>;
 /// The engine of the process that made an object.
 #[derive(Clone, Copy)]
 pub(crate) struct Process(&'static Engine);
-
-/// Passes events to the context at this address, or to the object that they name.
-struct Sink(usize);
-
-impl EventSink for Sink {
-    fn completion(&self, cookie: Cookie) {
-        event::on_completion(cookie);
-    }
-
-    fn async_event(&self, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie) {
-        event::on_async(self.0, event, subject, cookie);
-    }
-}
 
 /// Posts to one send queue while the adapter is locked.
 pub(crate) struct Poster<'a> {
@@ -80,9 +65,8 @@ impl Process {
         self.0.query(|hca, _| hca.device(id).cloned().ok_or(GONE)).map_err(of_verbs)
     }
 
-    /// Opens a device for a context, which receives the events of the device's port.
-    pub(crate) fn open(self, device: DeviceId, context: *mut ibv_context) -> Result<ContextId, c_int> {
-        let sink = Arc::new(Sink(context.expose_provenance()));
+    /// Opens a device for a context, whose sink receives the events of the device's port and of the context's objects.
+    pub(crate) fn open(self, device: DeviceId, sink: Arc<dyn EventSink>) -> Result<ContextId, c_int> {
         self.0.open(device, sink).map_err(|e| e.errno())
     }
 

@@ -4,116 +4,22 @@
 
 use libc::{c_int, c_void};
 use parking_lot::lock_api::RawMutex as _;
-use std::cell::UnsafeCell;
-use std::ops::Range;
 use weft_abi_types::{ibv_ah, ibv_data_buf, ibv_qp_ex, ibv_sge};
-use weft_verbs::{INLINE_MAX, SGE_MAX, SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError};
+use weft_verbs::{INLINE_MAX, SendFlags, SendOp, Sge, UdTarget, VerbsError};
 
 use crate::ah::Ah;
+use crate::builder::{BuilderState, Building, Payload};
 use crate::errors::{of_verbs, set_errno};
 use crate::object::Object;
-use crate::operations::fill_builders;
 use crate::qp::Qp;
-
-/// The payload of a request until it is posted.
-#[derive(Clone)]
-enum Payload {
-    None,
-    Sges(Range<usize>),
-    Inline(Range<usize>),
-}
-
-struct Building {
-    wr_id: u64,
-    flags: SendFlags,
-    op: SendOp,
-    payload: Payload,
-    ud: Option<UdTarget>,
-    xrc_srqn: Option<u32>,
-}
-
-#[derive(Default)]
-struct State {
-    requests: Vec<Building>,
-    sges: Vec<Sge>,
-    inline: Vec<u8>,
-    /// The first error; `ibv_wr_complete` returns it.
-    error: c_int,
-}
-
-/// The requests under construction on a queue pair. One thread builds at a time: it holds the lock from start to
-/// completion.
-pub(crate) struct Builder {
-    lock: parking_lot::RawMutex,
-    state: UnsafeCell<State>,
-}
-
-impl Default for Builder {
-    fn default() -> Builder {
-        Builder { lock: parking_lot::RawMutex::INIT, state: UnsafeCell::default() }
-    }
-}
 
 /// Returns the requests under construction.
 ///
 /// # Safety
 /// Called between start and completion, on the thread that started; the reference is not kept.
-unsafe fn state<'a>(qp: *mut ibv_qp_ex) -> &'a mut State {
+unsafe fn state<'a>(qp: *mut ibv_qp_ex) -> &'a mut BuilderState {
     // SAFETY: by the contract this thread holds the lock.
     unsafe { &mut *Qp::of(qp).builder.state.get() }
-}
-
-impl State {
-    fn clear(&mut self) {
-        self.requests.clear();
-        self.sges.clear();
-        self.inline.clear();
-        self.error = 0;
-    }
-
-    fn refuse(&mut self, errno: c_int) {
-        if self.error == 0 {
-            self.error = errno;
-        }
-    }
-
-    /// Returns the request that setters modify.
-    fn last(&mut self) -> Option<&mut Building> {
-        if self.requests.is_empty() {
-            self.refuse(libc::EINVAL);
-        }
-        self.requests.last_mut()
-    }
-
-    fn set_payload(&mut self, payload: Payload) {
-        if let Some(last) = self.last() {
-            last.payload = payload;
-        }
-    }
-
-    /// Calls a closure with a request in the adapter's form.
-    fn with_wr<R>(&self, building: &Building, f: impl FnOnce(&SendWr<'_>) -> R) -> R {
-        let inline;
-        let mut flags = building.flags;
-        let sges: &[Sge] = match &building.payload {
-            Payload::None => &[],
-            Payload::Sges(range) => self.sges.get(range.clone()).unwrap_or_default(),
-            Payload::Inline(range) => {
-                let bytes = self.inline.get(range.clone()).unwrap_or_default();
-                flags |= SendFlags::INLINE;
-                inline = [Sge { addr: bytes.as_ptr().expose_provenance() as u64, length: bytes.len() as u32, lkey: 0 }];
-                &inline
-            }
-        };
-        let Building { wr_id, op, ud, xrc_srqn, .. } = *building;
-        f(&SendWr { wr_id, flags, op, sges, ud, xrc_srqn })
-    }
-
-    fn set_sges(&mut self, sges: impl Iterator<Item = Sge>) {
-        let start = self.sges.len();
-        self.sges.extend(sges.take(SGE_MAX as usize + 1));
-        self.set_payload(Payload::Sges(start..self.sges.len()));
-    }
 }
 
 unsafe extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
@@ -142,7 +48,7 @@ unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
 }
 
 /// Posts all requests that were built, or none.
-fn post(qp: &Qp, state: &State) -> Result<(), VerbsError> {
+fn post(qp: &Qp, state: &BuilderState) -> Result<(), VerbsError> {
     qp.process.post_sends(qp.id, |poster| {
         // A single request is refused as a whole anyway.
         if state.requests.len() > 1 {
@@ -252,12 +158,12 @@ unsafe extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, num_sge: usize, list: *
     }
 }
 
-/// Fills in all calls. A program may use only those it requested, but a null pointer would crash an incorrect program.
+/// Fills in all calls but those that begin a request. A program may use only those it requested, but a null pointer
+/// would crash an incorrect program.
 pub(crate) fn fill_calls(public: &mut ibv_qp_ex) {
     public.wr_start = Some(wr_start);
     public.wr_complete = Some(wr_complete);
     public.wr_abort = Some(wr_abort);
-    fill_builders(public);
     public.wr_send_tso = Some(wr_send_tso);
     public.wr_set_ud_addr = Some(wr_set_ud_addr);
     public.wr_set_xrc_srqn = Some(wr_set_xrc_srqn);

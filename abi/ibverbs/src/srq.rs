@@ -10,14 +10,15 @@ use weft_abi_types::{
 };
 use weft_verbs::{SrqAttr, SrqId, SrqInit};
 
-use crate::context::{Context, Owned, contexts_of, of_one};
+use crate::async_item::{About, Reported};
+use crate::context::{Context, contexts_of, of_one};
 use crate::cq::Cq;
 use crate::errors::{code, fail, fail_null, pointer};
-use crate::event::{About, Reported};
 use crate::object::{Object, init_sync, wait_acknowledged, zeroed};
+use crate::owned::Owned;
 use crate::pd::Pd;
-use crate::post::post_recvs;
 use crate::process::Process;
+use crate::recv_list::post_recvs;
 use crate::xrc::Xrcd;
 
 /// A shared receive queue.

@@ -6,9 +6,10 @@ use std::mem::MaybeUninit;
 use weft_abi_types::{IBV_XRCD_INIT_ATTR_FD, IBV_XRCD_INIT_ATTR_OFLAGS, ibv_context, ibv_xrcd, ibv_xrcd_init_attr};
 use weft_verbs::XrcdId;
 
-use crate::context::{Context, Owned};
+use crate::context::Context;
 use crate::errors::{code, errno, pointer};
 use crate::object::{Object, zeroed};
+use crate::owned::Owned;
 use crate::process::Process;
 
 /// An XRC domain, opened once.

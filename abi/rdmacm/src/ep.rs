@@ -7,8 +7,10 @@ use weft_abi_types::{
     rdma_port_space,
 };
 
+use crate::complete::complete;
+use crate::create::{create, rdma_destroy_id};
 use crate::errors::{errno, fail, set_errno};
-use crate::id::{Id, complete, create, rdma_destroy_id};
+use crate::id::Id;
 use crate::qp::{rdma_create_qp, rdma_destroy_qp};
 use crate::srq::rdma_destroy_srq;
 use crate::{option, route};

@@ -1,4 +1,4 @@
-//! Identifiers: creating and destroying them, and the library's private state of each.
+//! Identifiers: the public structure, and the library's private state of each.
 
 use libc::{c_int, c_void};
 use parking_lot::{Condvar, Mutex};
@@ -6,19 +6,16 @@ use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use weft_abi_types::{
-    IBV_QPT_RC, IBV_QPT_UD, RDMA_PS_IPOIB, RDMA_PS_UDP, ibv_ece, ibv_qp_init_attr, ibv_qp_type, rdma_addrinfo,
-    rdma_cm_event, rdma_cm_id, rdma_event_channel, rdma_port_space,
+    IBV_QPT_UD, ibv_ece, ibv_qp_init_attr, ibv_qp_type, rdma_addrinfo, rdma_cm_id, rdma_event_channel, rdma_port_space,
 };
-use weft_cm::rdma_cm::{Command, IdNumber, PortSpace, Reply, RouteInfo};
+use weft_cm::rdma_cm::{Command, IdNumber, Reply, RouteInfo};
 
 use crate::addrinfo::rdma_freeaddrinfo;
 use crate::channel::{self, Channel};
 use crate::daemon::Events;
 use crate::device::{self, Device};
-use crate::errors::{code, fail};
-use crate::event::{rdma_ack_cm_event, rdma_get_cm_event};
-use crate::multicast::Group;
-use crate::{address, registry, route};
+use crate::group::Group;
+use crate::{address, paths};
 
 /// An identifier: the public structure followed by our private part.
 #[repr(C)]
@@ -66,8 +63,8 @@ pub(crate) struct State {
 pub(crate) const NO_ECE: ibv_ece = ibv_ece { vendor_id: 0, options: 0, comp_mask: 0 };
 
 impl Id {
-    /// Creates an identifier and registers it for events. `sync`: the channel is its own.
-    pub(crate) fn enroll(
+    /// Creates an identifier. `sync`: the channel is its own.
+    pub(crate) fn new(
         number: IdNumber,
         cookie: u64,
         channel: Channel,
@@ -75,7 +72,7 @@ impl Id {
         context: *mut c_void,
         ps: rdma_port_space,
         qp_type: ibv_qp_type,
-    ) -> *mut rdma_cm_id {
+    ) -> Box<Id> {
         // SAFETY: the structure consists of pointers and numbers, for all of which zero is a value.
         let mut public: rdma_cm_id = unsafe { std::mem::zeroed() };
         public.channel = channel.public;
@@ -102,10 +99,7 @@ impl Id {
             resolved_addrinfo: null_mut(),
         };
         let public = UnsafeCell::new(public);
-        let id = Box::new(Id { public, number, cookie, state: Mutex::new(state), acknowledged: Condvar::new() });
-        let id = Box::into_raw(id);
-        registry::insert(cookie, id);
-        id.cast()
+        Box::new(Id { public, number, cookie, state: Mutex::new(state), acknowledged: Condvar::new() })
     }
 
     /// Returns the identifier behind a public structure.
@@ -173,6 +167,13 @@ impl Id {
         self.acknowledged.notify_all();
     }
 
+    /// Counts an acknowledged event of a membership, and wakes the thread that leaves the group.
+    pub(crate) fn complete_group_event(&self, group: &Group) {
+        let _state = self.state.lock();
+        group.count_acknowledgement();
+        self.acknowledged.notify_all();
+    }
+
     /// Shows the program the daemon's current addresses, and the device once there is one.
     pub(crate) fn show(&self, info: &RouteInfo) -> Result<(), c_int> {
         let id = self.public();
@@ -208,6 +209,23 @@ impl Id {
     pub(crate) fn refresh(&self) -> Result<(), c_int> {
         self.show(&self.query()?)
     }
+
+    /// Queries the daemon for the route, and shows its paths.
+    pub(crate) fn show_paths(&self) -> Result<(), c_int> {
+        self.put_paths(&self.query()?)
+    }
+
+    /// Queries the daemon for everything, and shows it.
+    pub(crate) fn show_all(&self) -> Result<(), c_int> {
+        let info = self.query()?;
+        self.show(&info)?;
+        self.put_paths(&info)
+    }
+
+    fn put_paths(&self, info: &RouteInfo) -> Result<(), c_int> {
+        // SAFETY: our own identifier, which the program does not touch during a call.
+        unsafe { paths::put(self.public(), &info.paths) }
+    }
 }
 
 impl Drop for Id {
@@ -219,111 +237,11 @@ impl Drop for Id {
         }
         // SAFETY: objects that the identifier owns; no code uses them after this.
         unsafe {
-            route::clear(id);
+            paths::clear(id);
             if state.sync {
                 channel::close(id.channel);
             }
             rdma_freeaddrinfo(state.resolved_addrinfo);
-        }
-    }
-}
-
-/// Creates an identifier for any type of queue pair.
-pub(crate) unsafe fn create(
-    channel: *mut rdma_event_channel,
-    context: *mut c_void,
-    ps: rdma_port_space,
-    qp_type: ibv_qp_type,
-) -> Result<*mut rdma_cm_id, c_int> {
-    let port_space = u16::try_from(ps).ok().and_then(PortSpace::from_number).ok_or(libc::EINVAL)?;
-    device::present()?;
-    let sync = channel.is_null();
-    let channel = if sync { Channel::open()? } else { Channel::find(channel)? };
-    let cookie = registry::cookie();
-    let command = Command::CreateId { channel: channel.events.number(), port_space, qp_type: qp_type as u8, cookie };
-    let number = match channel.events.ask(command) {
-        Ok(Reply::Id(number)) => number,
-        other => {
-            if sync {
-                channel::close(channel.public);
-            }
-            return Err(other.err().unwrap_or(libc::EPROTO));
-        }
-    };
-    Ok(Id::enroll(number, cookie, channel, sync, context, ps, qp_type))
-}
-
-/// Creates an identifier. Without a channel its calls wait until they are done.
-pub unsafe extern "C" fn rdma_create_id(
-    channel: *mut rdma_event_channel,
-    id: *mut *mut rdma_cm_id,
-    context: *mut c_void,
-    ps: rdma_port_space,
-) -> c_int {
-    if id.is_null() {
-        return fail(libc::EINVAL);
-    }
-    let qp_type = if ps == RDMA_PS_IPOIB || ps == RDMA_PS_UDP { IBV_QPT_UD } else { IBV_QPT_RC };
-    // SAFETY: the caller's channel or null, and a place for the identifier.
-    code(unsafe { create(channel, context, ps, qp_type).map(|new| *id = new) })
-}
-
-/// Destroys an identifier, once every event of it is acknowledged.
-pub unsafe extern "C" fn rdma_destroy_id(id: *mut rdma_cm_id) -> c_int {
-    // SAFETY: an identifier of the program's, or null.
-    let this = match unsafe { Id::of_argument(id) } {
-        Ok(this) => this,
-        Err(errno) => return fail(errno),
-    };
-    // SAFETY: no other thread knows the identifier once it is retired.
-    unsafe {
-        retire(this);
-        drop(Box::from_raw(id.cast::<Id>()));
-    }
-    0
-}
-
-/// Retires an identifier but keeps its memory: when this returns, no thread handles an event of it, and none will. The
-/// thread that fetches events moves queue pairs along, so another thread may destroy a queue pair only after this.
-pub(crate) unsafe fn retire(this: &Id) {
-    if std::mem::replace(&mut this.state.lock().retired, true) {
-        return;
-    }
-    // A dead daemon has forgotten it already.
-    let _ = this.order(Command::DestroyId { id: this.number });
-    registry::remove(this.cookie);
-    // SAFETY: the program no longer uses the event that a call without a channel left.
-    unsafe { give_back(this.public()) };
-    let mut state = this.state.lock();
-    while state.events_completed < state.events_reported {
-        this.acknowledged.wait(&mut state);
-    }
-}
-
-/// Waits, for an identifier without a channel, for the event that completes a call, and returns its result.
-pub(crate) unsafe fn complete(id: *mut rdma_cm_id) -> Result<(), c_int> {
-    // SAFETY: the caller passes an identifier of ours; its event belongs to the current call.
-    unsafe {
-        if !Id::of(id).state.lock().sync {
-            return Ok(());
-        }
-        give_back(id);
-        let mut event: *mut rdma_cm_event = null_mut();
-        if rdma_get_cm_event((*id).channel, &mut event) != 0 {
-            return Err(crate::errors::errno());
-        }
-        (*id).event = event;
-        crate::event::verdict(event)
-    }
-}
-
-/// Acknowledges the event that the last call without a channel left.
-pub(crate) unsafe fn give_back(id: *mut rdma_cm_id) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let event = std::mem::replace(&mut (*id).event, null_mut());
-        if !event.is_null() {
-            rdma_ack_cm_event(event);
         }
     }
 }

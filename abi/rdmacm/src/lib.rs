@@ -14,9 +14,12 @@
 
 mod address;
 mod addrinfo;
+mod answer;
 mod channel;
+mod complete;
 mod connect;
 mod cqs;
+mod create;
 mod daemon;
 mod device;
 mod ece;
@@ -24,10 +27,14 @@ mod ep;
 mod errors;
 mod event;
 mod exports;
+mod get_event;
+mod get_request;
+mod group;
 mod id;
 mod migrate;
 mod multicast;
 mod option;
+mod paths;
 mod qp;
 mod qp_attr;
 mod qp_state;
@@ -35,7 +42,6 @@ mod registry;
 mod resolve;
 mod route;
 mod rsocket;
-
 mod srq;
 mod verbs;
 

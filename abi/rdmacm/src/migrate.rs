@@ -6,7 +6,8 @@ use weft_cm::rdma_cm::Command;
 
 use crate::channel::{self, Channel};
 use crate::errors::{code, fail};
-use crate::id::{Id, give_back};
+use crate::event::give_back;
+use crate::id::Id;
 
 /// Sends the identifier's events to `channel` from now on; null makes its calls wait until they are done.
 pub unsafe extern "C" fn rdma_migrate_id(id: *mut rdma_cm_id, channel: *mut rdma_event_channel) -> c_int {

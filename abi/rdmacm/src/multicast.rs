@@ -1,91 +1,22 @@
 //! Multicast groups: joining, leaving, and the queue pair's part in it.
 
 use libc::{c_int, c_void, sockaddr};
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use weft_abi_types::{
     RDMA_CM_JOIN_MC_ATTR_ADDRESS, RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS, RDMA_CM_JOIN_MC_ATTR_RESERVED,
     RDMA_MC_JOIN_FLAG_FULLMEMBER, RDMA_MC_JOIN_FLAG_RESERVED, RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, ibv_gid,
     rdma_cm_id, rdma_cm_join_mc_attr_ex, rdma_cm_mc_join_flags,
 };
-use weft_cm::rdma_cm::{Command, EventParam, GroupNumber, JoinKind, Reply, SockAddr};
+use weft_cm::rdma_cm::{Command, GroupNumber, JoinKind, Reply, SockAddr};
 
-use crate::errors::{code, fail, verbs};
-use crate::id::{Id, complete, give_back};
-use crate::verbs::{ibv_attach_mcast, ibv_detach_mcast};
+use crate::complete::complete;
+use crate::errors::{code, fail};
+use crate::event::give_back;
+use crate::group::Group;
+use crate::id::Id;
+use crate::verbs::ibv_detach_mcast;
 use crate::{address, registry};
-
-/// The program's context of a membership: events return it, and the library ignores it.
-struct Context(*mut c_void);
-
-// SAFETY: this library never follows the pointer.
-unsafe impl Send for Context {}
-// SAFETY: as above.
-unsafe impl Sync for Context {}
-
-/// A membership of an identifier in a group.
-pub(crate) struct Group {
-    pub(crate) id: *const Id,
-    cookie: u64,
-    context: Context,
-    addr: SockAddr,
-    join: JoinKind,
-    /// The daemon's number for it, 0 before the daemon replies.
-    number: AtomicU32,
-    counts: Mutex<Counts>,
-}
-
-// SAFETY: the identifier pointer is only compared, or followed while it is in the registry.
-unsafe impl Send for Group {}
-// SAFETY: as above.
-unsafe impl Sync for Group {}
-
-#[derive(Default)]
-struct Counts {
-    reported: u32,
-    completed: u32,
-    /// The group to which the queue pair is attached.
-    attached: Option<([u8; 16], u16)>,
-}
-
-impl Group {
-    pub(crate) fn context(&self) -> *const c_void {
-        self.context.0
-    }
-
-    /// Counts an event that the program must acknowledge.
-    pub(crate) fn count_report(&self) {
-        self.counts.lock().reported += 1;
-    }
-
-    /// Counts an acknowledged event.
-    pub(crate) fn count_acknowledgement(&self, id: &Id) {
-        let _state = id.state.lock();
-        self.counts.lock().completed += 1;
-        id.acknowledged.notify_all();
-    }
-
-    fn is_acknowledged(&self) -> bool {
-        let counts = self.counts.lock();
-        counts.completed >= counts.reported
-    }
-}
-
-/// Handles the start of a membership: attaches the queue pair, if there is one, to the group.
-pub(crate) fn attach(id: &Id, group: &Group, param: &EventParam) -> Result<(), c_int> {
-    // SAFETY: a plain read of a pointer that the program's own calls set.
-    let qp = unsafe { (*id.public()).qp };
-    let EventParam::Ud(ud) = param else { return Ok(()) };
-    if qp.is_null() || group.join == JoinKind::SendOnlyFullMember {
-        return Ok(());
-    }
-    let gid = ibv_gid { raw: ud.ah_attr.dgid };
-    // SAFETY: the identifier's queue pair.
-    verbs(unsafe { ibv_attach_mcast(qp, &gid, ud.ah_attr.dlid) })?;
-    group.counts.lock().attached = Some((ud.ah_attr.dgid, ud.ah_attr.dlid));
-    Ok(())
-}
 
 /// Joins a group; MULTICAST_JOIN follows.
 pub unsafe extern "C" fn rdma_join_multicast(id: *mut rdma_cm_id, addr: *mut sockaddr, context: *mut c_void) -> c_int {
@@ -128,15 +59,7 @@ unsafe fn join(
         _ => JoinKind::FullMember,
     };
     let cookie = registry::cookie();
-    let group = Arc::new(Group {
-        id: this,
-        cookie,
-        context: Context(context),
-        addr,
-        join,
-        number: AtomicU32::new(0),
-        counts: Mutex::default(),
-    });
+    let group = Arc::new(Group::new(this.cookie, cookie, context, addr, join));
     this.state.lock().groups.push(group.clone());
     registry::insert_group(cookie, group.clone());
     match this.ask(Command::JoinMulticast { id: this.number, addr, join, cookie }) {
@@ -168,7 +91,7 @@ unsafe fn leave(id: *mut rdma_cm_id, addr: *mut sockaddr) -> Result<(), c_int> {
     };
     // SAFETY: a plain read of a pointer that the program's own calls set.
     let qp = unsafe { (*id).qp };
-    let attached = group.counts.lock().attached.take();
+    let attached = group.take_attached();
     if let Some((gid, lid)) = attached
         && !qp.is_null()
     {

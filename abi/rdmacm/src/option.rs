@@ -9,7 +9,7 @@ use weft_cm::rdma_cm::{Command, IdOption, limits};
 
 use crate::errors::code;
 use crate::id::Id;
-use crate::route;
+use crate::paths;
 
 /// Sets an option of an identifier.
 pub unsafe extern "C" fn rdma_set_option(
@@ -65,5 +65,5 @@ unsafe fn paths(value: *const c_void, len: usize) -> Result<Vec<weft_cm::rdma_cm
         return Err(libc::EINVAL);
     }
     // SAFETY: the caller states the length; any bytes are numbers.
-    Ok((0..count).map(|i| route::path(&unsafe { value.cast::<ibv_path_data>().add(i).read_unaligned() })).collect())
+    Ok((0..count).map(|i| paths::path(&unsafe { value.cast::<ibv_path_data>().add(i).read_unaligned() })).collect())
 }

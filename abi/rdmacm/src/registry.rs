@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weft_abi_types::rdma_event_channel;
 
+use crate::group::Group;
 use crate::id::Id;
-use crate::multicast::Group;
 
 /// An identifier in the registry.
 #[derive(Clone, Copy)]
@@ -38,8 +38,8 @@ pub(crate) fn insert(cookie: u64, id: *const Id) {
 /// Removes an identifier and its memberships, so that no event finds them.
 pub(crate) fn remove(cookie: u64) {
     let mut registry = REGISTRY.lock();
-    if let Some(Entry(id)) = registry.ids.remove(&cookie) {
-        registry.groups.retain(|_, group| group.id != id);
+    if registry.ids.remove(&cookie).is_some() {
+        registry.groups.retain(|_, group| group.owner != cookie);
     }
 }
 
@@ -67,8 +67,9 @@ pub(crate) fn remove_group(cookie: u64) {
 pub(crate) fn claim_group<'a>(cookie: u64) -> Option<(Arc<Group>, &'a Id)> {
     let registry = REGISTRY.lock();
     let group = registry.groups.get(&cookie)?.clone();
-    // SAFETY: the memberships of an identifier leave the registry with it.
-    let id = unsafe { &*group.id };
+    let Entry(id) = *registry.ids.get(&group.owner)?;
+    // SAFETY: as in `claim`.
+    let id = unsafe { &*id };
     let mut state = id.state.lock();
     state.events_reported += 1;
     group.count_report();

@@ -10,8 +10,9 @@ use weft_abi_types::{
 use weft_cm::rdma_cm::Command;
 
 use crate::addrinfo::{rdma_freeaddrinfo, rdma_getaddrinfo};
+use crate::complete::complete;
 use crate::errors::{code, errno, fail};
-use crate::id::{Id, complete};
+use crate::id::Id;
 
 /// Resolves a node and service; ADDRINFO_RESOLVED follows.
 pub unsafe extern "C" fn rdma_resolve_addrinfo(

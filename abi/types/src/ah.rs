@@ -1,10 +1,8 @@
-//! Addresses: the global route, the GRH in a receive buffer, rates, address handles.
+//! Addresses: the global route, the GRH in a receive buffer, rates, attributes of address handles.
 
 use libc::c_uint;
 
-use crate::context::ibv_context;
 use crate::gid::ibv_gid;
-use crate::pd::ibv_pd;
 use crate::{be16, be32};
 
 #[repr(C)]
@@ -64,12 +62,4 @@ pub struct ibv_ah_attr {
     pub static_rate: u8,
     pub is_global: u8,
     pub port_num: u8,
-}
-
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct ibv_ah {
-    pub context: *mut ibv_context,
-    pub pd: *mut ibv_pd,
-    pub handle: u32,
 }

@@ -1,109 +1,26 @@
-//! The device, its context, and the tables of calls through which inlined verbs reach a library.
+//! The extended context, through which inlined verbs reach the calls that came after `ibv_context_ops`.
 //!
 //! `verbs_context` precedes `ibv_context` and grows at its front: `sz` gives the size of a library's version.
 
-use libc::{c_char, c_int, c_uint, c_void, pthread_mutex_t, timespec};
+use libc::{c_int, c_uint, c_void, timespec};
 
 use crate::counters::{ibv_counter_attach_attr, ibv_counters, ibv_counters_init_attr};
-use crate::cq::{ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_modify_cq_attr};
-use crate::device::{
-    ibv_device_attr, ibv_device_attr_ex, ibv_node_type, ibv_query_device_ex_input, ibv_transport_type,
-};
+use crate::cq::{ibv_cq_ex, ibv_cq_init_attr_ex, ibv_modify_cq_attr};
+use crate::device::{ibv_device_attr_ex, ibv_query_device_ex_input};
 use crate::dm::{ibv_alloc_dm_attr, ibv_dm, ibv_dmah, ibv_dmah_init_attr};
 use crate::flow::{ibv_flow, ibv_flow_attr};
 use crate::flow_action::{ibv_flow_action, ibv_flow_action_esp_attr};
-use crate::mr::{ib_uverbs_advise_mr_advice, ibv_buf, ibv_mr, ibv_mr_init_attr, ibv_mw, ibv_mw_type};
-use crate::pd::{ibv_parent_domain_init_attr, ibv_pd, ibv_td, ibv_td_init_attr};
+use crate::handles::{ibv_context, ibv_cq, ibv_mr, ibv_pd, ibv_qp, ibv_srq};
+use crate::mr::ib_uverbs_advise_mr_advice;
+use crate::mr_init::{ibv_buf, ibv_mr_init_attr};
+use crate::pd::{ibv_parent_domain_init_attr, ibv_td, ibv_td_init_attr};
 use crate::port::ibv_port_attr;
-use crate::qp::{ibv_qp, ibv_qp_init_attr_ex, ibv_qp_open_attr, ibv_qp_rate_limit_attr};
-use crate::srq::{ibv_srq, ibv_srq_init_attr_ex};
-use crate::wc::ibv_wc;
+use crate::qp::ibv_qp_rate_limit_attr;
+use crate::qp_init::{ibv_qp_init_attr_ex, ibv_qp_open_attr};
+use crate::srq::ibv_srq_init_attr_ex;
 use crate::wq::{ibv_rwq_ind_table, ibv_rwq_ind_table_init_attr, ibv_wq, ibv_wq_attr, ibv_wq_init_attr};
-use crate::wr::{ibv_mw_bind, ibv_ops_wr, ibv_recv_wr, ibv_send_wr, ibv_sge};
+use crate::wr::{ibv_ops_wr, ibv_sge};
 use crate::xrc::{ibv_xrcd, ibv_xrcd_init_attr};
-
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct _ibv_device_ops {
-    pub _dummy1: Option<unsafe extern "C" fn(device: *mut ibv_device, cmd_fd: c_int) -> *mut ibv_context>,
-    pub _dummy2: Option<unsafe extern "C" fn(context: *mut ibv_context)>,
-}
-
-pub const IBV_SYSFS_NAME_MAX: usize = 64;
-pub const IBV_SYSFS_PATH_MAX: usize = 256;
-
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct ibv_device {
-    pub _ops: _ibv_device_ops,
-    pub node_type: ibv_node_type,
-    pub transport_type: ibv_transport_type,
-    pub name: [c_char; 64],
-    pub dev_name: [c_char; 64],
-    pub dev_path: [c_char; 256],
-    pub ibdev_path: [c_char; 256],
-}
-
-#[repr(C)]
-#[derive(Debug)]
-pub struct _compat_ibv_port_attr {
-    _private: [u8; 0],
-}
-
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct ibv_context_ops {
-    pub _compat_query_device:
-        Option<unsafe extern "C" fn(context: *mut ibv_context, device_attr: *mut ibv_device_attr) -> c_int>,
-    pub _compat_query_port: Option<
-        unsafe extern "C" fn(context: *mut ibv_context, port_num: u8, port_attr: *mut _compat_ibv_port_attr) -> c_int,
-    >,
-    pub _compat_alloc_pd: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_dealloc_pd: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_reg_mr: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_rereg_mr: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_dereg_mr: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub alloc_mw: Option<unsafe extern "C" fn(pd: *mut ibv_pd, type_: ibv_mw_type) -> *mut ibv_mw>,
-    pub bind_mw: Option<unsafe extern "C" fn(qp: *mut ibv_qp, mw: *mut ibv_mw, mw_bind: *mut ibv_mw_bind) -> c_int>,
-    pub dealloc_mw: Option<unsafe extern "C" fn(mw: *mut ibv_mw) -> c_int>,
-    pub _compat_create_cq: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub poll_cq: Option<unsafe extern "C" fn(cq: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> c_int>,
-    pub req_notify_cq: Option<unsafe extern "C" fn(cq: *mut ibv_cq, solicited_only: c_int) -> c_int>,
-    pub _compat_cq_event: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_resize_cq: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_destroy_cq: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_create_srq: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_modify_srq: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_query_srq: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_destroy_srq: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub post_srq_recv: Option<
-        unsafe extern "C" fn(srq: *mut ibv_srq, recv_wr: *mut ibv_recv_wr, bad_recv_wr: *mut *mut ibv_recv_wr) -> c_int,
-    >,
-    pub _compat_create_qp: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_query_qp: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_modify_qp: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_destroy_qp: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub post_send:
-        Option<unsafe extern "C" fn(qp: *mut ibv_qp, wr: *mut ibv_send_wr, bad_wr: *mut *mut ibv_send_wr) -> c_int>,
-    pub post_recv:
-        Option<unsafe extern "C" fn(qp: *mut ibv_qp, wr: *mut ibv_recv_wr, bad_wr: *mut *mut ibv_recv_wr) -> c_int>,
-    pub _compat_create_ah: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_destroy_ah: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_attach_mcast: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_detach_mcast: Option<unsafe extern "C" fn() -> *mut c_void>,
-    pub _compat_async_event: Option<unsafe extern "C" fn() -> *mut c_void>,
-}
-
-#[repr(C)]
-pub struct ibv_context {
-    pub device: *mut ibv_device,
-    pub ops: ibv_context_ops,
-    pub cmd_fd: c_int,
-    pub async_fd: c_int,
-    pub num_comp_vectors: c_int,
-    pub mutex: pthread_mutex_t,
-    pub abi_compat: *mut c_void,
-}
 
 pub type ibv_values_mask = c_uint;
 pub const IBV_VALUES_MASK_RAW_CLOCK: ibv_values_mask = 1;

@@ -2,7 +2,7 @@
 
 use libc::c_uint;
 
-use crate::context::ibv_context;
+use crate::handles::ibv_context;
 
 pub type ibv_qp_attach_comp_cntr_op = c_uint;
 pub const IBV_QP_ATTACH_COMP_CNTR_OP_SEND: ibv_qp_attach_comp_cntr_op = 1;

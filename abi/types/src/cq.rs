@@ -1,32 +1,10 @@
-//! Completion queues, plain and extended, and the channels that wake their consumers.
+//! Extended completion queues, and attributes of all completion queues.
 
 use libc::{c_int, c_uint, c_void, pthread_cond_t, pthread_mutex_t};
 
 use crate::be32;
-use crate::context::ibv_context;
-use crate::pd::ibv_pd;
+use crate::handles::{ibv_comp_channel, ibv_context, ibv_pd};
 use crate::wc::{ibv_wc_opcode, ibv_wc_status};
-
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct ibv_comp_channel {
-    pub context: *mut ibv_context,
-    pub fd: c_int,
-    pub refcnt: c_int,
-}
-
-#[repr(C)]
-pub struct ibv_cq {
-    pub context: *mut ibv_context,
-    pub channel: *mut ibv_comp_channel,
-    pub cq_context: *mut c_void,
-    pub handle: u32,
-    pub cqe: c_int,
-    pub mutex: pthread_mutex_t,
-    pub cond: pthread_cond_t,
-    pub comp_events_completed: u32,
-    pub async_events_completed: u32,
-}
 
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]

@@ -2,7 +2,7 @@
 
 use libc::{c_int, c_uint, c_void};
 
-use crate::context::ibv_context;
+use crate::handles::ibv_context;
 
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]

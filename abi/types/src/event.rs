@@ -2,9 +2,7 @@
 
 use libc::{c_int, c_uint};
 
-use crate::cq::ibv_cq;
-use crate::qp::ibv_qp;
-use crate::srq::ibv_srq;
+use crate::handles::{ibv_cq, ibv_qp, ibv_srq};
 use crate::wq::ibv_wq;
 
 pub type ibv_event_type = c_uint;

@@ -2,9 +2,9 @@
 
 use libc::c_uint;
 
-use crate::context::ibv_context;
 use crate::counters::ibv_counters;
 use crate::flow_action::ibv_flow_action;
+use crate::handles::ibv_context;
 
 pub type ibv_flow_flags = c_uint;
 pub const IBV_FLOW_ATTR_FLAGS_DONT_TRAP: ibv_flow_flags = 2;

@@ -2,7 +2,7 @@
 
 use libc::{c_uint, c_void};
 
-use crate::context::ibv_context;
+use crate::handles::ibv_context;
 
 pub type ib_uverbs_flow_action_esp_keymat = c_uint;
 pub const IB_UVERBS_FLOW_ACTION_ESP_KEYMAT_AES_GCM: ib_uverbs_flow_action_esp_keymat = 0;

@@ -2,7 +2,7 @@
 
 use libc::{c_int, c_void};
 
-use crate::context::ibv_device;
+use crate::handles::ibv_device;
 use crate::qp_ex::ibv_qp_ex;
 
 /// A device in the view of rdma-core's own libraries. Vendor libraries (such as `mlx5dv_is_supported`) compare `ops`

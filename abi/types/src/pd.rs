@@ -1,15 +1,8 @@
-//! Protection domains, thread domains and parent domains.
+//! Thread domains and parent domains.
 
 use libc::{c_uint, c_void};
 
-use crate::context::ibv_context;
-
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct ibv_pd {
-    pub context: *mut ibv_context,
-    pub handle: u32,
-}
+use crate::handles::{ibv_context, ibv_pd};
 
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]

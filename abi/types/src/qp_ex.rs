@@ -2,10 +2,8 @@
 
 use libc::{c_int, c_uint, c_void};
 
-use crate::ah::ibv_ah;
 use crate::be32;
-use crate::mr::{ibv_mw, ibv_mw_bind_info};
-use crate::qp::ibv_qp;
+use crate::handles::{ibv_ah, ibv_mw, ibv_mw_bind_info, ibv_qp};
 use crate::wr::{ibv_data_buf, ibv_sge};
 
 #[repr(C)]

@@ -4,13 +4,10 @@
 use libc::{c_char, c_int, c_uint, c_void, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 
 use crate::ah::ibv_ah_attr;
-use crate::context::ibv_context;
-use crate::cq::{ibv_comp_channel, ibv_cq};
 use crate::gid::ibv_gid;
-use crate::pd::ibv_pd;
-use crate::qp::{ibv_qp, ibv_qp_type};
+use crate::handles::{ibv_comp_channel, ibv_context, ibv_cq, ibv_pd, ibv_qp, ibv_srq};
+use crate::qp::ibv_qp_type;
 use crate::sa::ibv_sa_path_rec;
-use crate::srq::ibv_srq;
 use crate::{be16, be32, be64};
 
 pub type rdma_cm_event_type = c_uint;

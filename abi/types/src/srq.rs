@@ -1,10 +1,8 @@
-//! Shared receive queues.
+//! Attributes of shared receive queues.
 
-use libc::{c_uint, c_void, pthread_cond_t, pthread_mutex_t};
+use libc::{c_uint, c_void};
 
-use crate::context::ibv_context;
-use crate::cq::ibv_cq;
-use crate::pd::ibv_pd;
+use crate::handles::{ibv_cq, ibv_pd};
 use crate::xrc::ibv_xrcd;
 
 pub type ibv_srq_attr_mask = c_uint;
@@ -57,15 +55,4 @@ pub struct ibv_srq_init_attr_ex {
     pub xrcd: *mut ibv_xrcd,
     pub cq: *mut ibv_cq,
     pub tm_cap: ibv_tm_cap,
-}
-
-#[repr(C)]
-pub struct ibv_srq {
-    pub context: *mut ibv_context,
-    pub srq_context: *mut c_void,
-    pub pd: *mut ibv_pd,
-    pub handle: u32,
-    pub mutex: pthread_mutex_t,
-    pub cond: pthread_cond_t,
-    pub events_completed: u32,
 }

@@ -2,9 +2,7 @@
 
 use libc::{c_int, c_uint, c_void, pthread_cond_t, pthread_mutex_t};
 
-use crate::context::ibv_context;
-use crate::cq::ibv_cq;
-use crate::pd::ibv_pd;
+use crate::handles::{ibv_context, ibv_cq, ibv_pd};
 use crate::wr::ibv_recv_wr;
 
 pub type ibv_wq_type = c_uint;

@@ -1,10 +1,8 @@
-//! Work requests, send and receive.
+//! Work requests: opcodes, flags, buffers and the parts that name no handle.
 
 use libc::{c_int, c_uint, c_void};
 
-use crate::ah::ibv_ah;
 use crate::be32;
-use crate::mr::{ibv_mw, ibv_mw_bind_info};
 
 pub type ibv_wr_opcode = c_uint;
 pub const IBV_WR_RDMA_WRITE: ibv_wr_opcode = 0;
@@ -61,32 +59,9 @@ pub struct ibv_fd_arr {
 
 #[repr(C)]
 #[derive(Copy, Clone)]
-pub struct ibv_send_wr {
-    pub wr_id: u64,
-    pub next: *mut ibv_send_wr,
-    pub sg_list: *mut ibv_sge,
-    pub num_sge: c_int,
-    pub opcode: ibv_wr_opcode,
-    pub send_flags: c_uint,
-    pub imm: ibv_send_wr_imm,
-    pub wr: ibv_send_wr_wr,
-    pub qp_type: ibv_send_wr_qp_type,
-    pub op: ibv_send_wr_op,
-}
-
-#[repr(C)]
-#[derive(Copy, Clone)]
 pub union ibv_send_wr_imm {
     pub imm_data: be32,
     pub invalidate_rkey: u32,
-}
-
-#[repr(C)]
-#[derive(Copy, Clone)]
-pub union ibv_send_wr_wr {
-    pub rdma: ibv_send_wr_rdma,
-    pub atomic: ibv_send_wr_atomic,
-    pub ud: ibv_send_wr_ud,
 }
 
 #[repr(C)]
@@ -106,14 +81,6 @@ pub struct ibv_send_wr_atomic {
 }
 
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct ibv_send_wr_ud {
-    pub ah: *mut ibv_ah,
-    pub remote_qpn: u32,
-    pub remote_qkey: u32,
-}
-
-#[repr(C)]
 #[derive(Copy, Clone)]
 pub union ibv_send_wr_qp_type {
     pub xrc: ibv_send_wr_xrc,
@@ -123,21 +90,6 @@ pub union ibv_send_wr_qp_type {
 #[derive(Debug, Copy, Clone)]
 pub struct ibv_send_wr_xrc {
     pub remote_srqn: u32,
-}
-
-#[repr(C)]
-#[derive(Copy, Clone)]
-pub union ibv_send_wr_op {
-    pub bind_mw: ibv_send_wr_bind_mw,
-    pub tso: ibv_send_wr_tso,
-}
-
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct ibv_send_wr_bind_mw {
-    pub mw: *mut ibv_mw,
-    pub rkey: u32,
-    pub bind_info: ibv_mw_bind_info,
 }
 
 #[repr(C)]
@@ -192,12 +144,4 @@ pub struct ibv_ops_wr_tm_add {
     pub num_sge: c_int,
     pub tag: u64,
     pub mask: u64,
-}
-
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct ibv_mw_bind {
-    pub wr_id: u64,
-    pub send_flags: c_uint,
-    pub bind_info: ibv_mw_bind_info,
 }

@@ -2,7 +2,7 @@
 
 use libc::{c_int, c_uint};
 
-use crate::context::ibv_context;
+use crate::handles::ibv_context;
 
 pub type ibv_xrcd_init_attr_mask = c_uint;
 pub const IBV_XRCD_INIT_ATTR_FD: ibv_xrcd_init_attr_mask = 1;

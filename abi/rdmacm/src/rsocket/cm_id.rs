@@ -12,8 +12,8 @@ use weft_abi_types::{
 use super::address::Address;
 use super::options::{QUEUE_MAX, QUEUE_MIN};
 use crate::connect::{rdma_accept, rdma_connect, rdma_disconnect, rdma_reject};
+use crate::create::{rdma_create_id, rdma_destroy_id};
 use crate::errors::{errno, verbs};
-use crate::id::{rdma_create_id, rdma_destroy_id};
 use crate::option::rdma_set_option;
 use crate::qp::rdma_create_qp;
 use crate::route::{rdma_bind_addr, rdma_listen, rdma_resolve_addr, rdma_resolve_route};

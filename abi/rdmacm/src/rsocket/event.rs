@@ -9,7 +9,8 @@ use weft_abi_types::{
     rdma_cm_id, rdma_conn_param, rdma_event_channel,
 };
 
-use crate::event::{rdma_ack_cm_event, rdma_get_cm_event};
+use crate::event::rdma_ack_cm_event;
+use crate::get_event::rdma_get_cm_event;
 
 /// An event of one identifier.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use parking_lot::RwLock;
 use std::sync::Arc;
 
 use super::datagram::Datagram;
-use super::repoll::Interests;
+use super::interests::Interests;
 use super::stream::Stream;
 
 /// The object behind a descriptor.

@@ -3,7 +3,7 @@
 //! - [`proto`]: the protocol as values.
 //! - [`stream`] and [`datagram`]: the two kinds of sockets.
 //! - [`service`]: the thread that reads events of the connection manager, so that calls only wait for state.
-//! - [`wait`] and [`wake`]: waiting for one rsocket; [`poll`] waits for many, [`repoll`] keeps the set of them.
+//! - [`wait`] and [`wake`]: waiting for one rsocket; [`poll`] waits for many, [`repoll`] waits for a set ([`interests`]).
 //! - [`calls`]: the exported functions.
 
 pub(crate) mod address;
@@ -14,6 +14,7 @@ pub(crate) mod datagram;
 pub(crate) mod event;
 pub(crate) mod gather;
 pub(crate) mod index;
+pub(crate) mod interests;
 pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod poll;

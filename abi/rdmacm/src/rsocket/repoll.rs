@@ -2,50 +2,21 @@
 
 use libc::{EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, c_int, epoll_event, pollfd};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use weft_sys::event::EventFd;
 
 use super::index::{self, Rsocket};
+use super::interests::{Interest, Interests};
 use super::poll;
 use super::service::errno_of;
-use super::wake::{Waker, Wakers};
+use super::wake::Waker;
 use crate::errors::{code, fail};
 
 /// Events that a descriptor may be watched for; poll and epoll use the same numbers.
 const EVENTS: u32 =
     (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLPRI | libc::EPOLLERR | libc::EPOLLHUP | libc::EPOLLRDHUP) as u32;
-
-/// A set made by `repoll_create`.
-pub(crate) struct Interests {
-    /// Its descriptor serves only as a unique number.
-    number: EventFd,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    by_fd: BTreeMap<c_int, Interest>,
-    /// Number of changes so far, and whether this was the last.
-    generation: u64,
-    closed: bool,
-    wakers: Wakers,
-}
-
-#[derive(Clone, Copy)]
-struct Interest {
-    events: u32,
-    data: u64,
-}
-
-impl State {
-    fn change(&mut self) {
-        self.generation += 1;
-        self.wakers.wake();
-    }
-}
 
 /// Returns the set of a descriptor; EINVAL for others, like epoll_ctl(2).
 fn find(epfd: c_int) -> Result<Arc<Interests>, c_int> {
@@ -146,23 +117,4 @@ fn wait(interests: &Interests, limit: Option<Duration>) -> Result<Vec<epoll_even
 fn ready_of(fds: &[pollfd], data: &[u64]) -> Vec<epoll_event> {
     let ready = fds.iter().zip(data).filter(|(fd, _)| fd.revents != 0);
     ready.map(|(fd, data)| epoll_event { events: u32::from(fd.revents.cast_unsigned()), u64: *data }).collect()
-}
-
-impl Interests {
-    fn snapshot(&self) -> (Vec<pollfd>, Vec<u64>, u64) {
-        let state = self.state.lock();
-        let entry =
-            |(fd, interest): (&c_int, &Interest)| pollfd { fd: *fd, events: interest.events as i16, revents: 0 };
-        let fds = state.by_fd.iter().map(entry).collect();
-        let data = state.by_fd.values().map(|interest| interest.data).collect();
-        (fds, data, state.generation)
-    }
-}
-
-/// Closes a set: threads that wait for it receive no events.
-pub(crate) fn close(interests: &Interests) {
-    let mut state = interests.state.lock();
-    state.closed = true;
-    state.by_fd.clear();
-    state.change();
 }

@@ -13,13 +13,10 @@ use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::event::EventFd;
 
 use super::cm_id::CmId;
-use super::datagram::Datagram;
-use super::datagram::resolution::Resolution;
 use super::event::{self, Event};
-use super::stream::Stream;
 use crate::channel::rdma_create_event_channel;
+use crate::create::rdma_destroy_id;
 use crate::errors::made;
-use crate::id::rdma_destroy_id;
 
 /// The epoll key of the channel; owners' keys start above it.
 const CHANNEL: u64 = 0;
@@ -30,20 +27,41 @@ const FIRST_KEY: u64 = 16;
 /// Stack size of the thread.
 const STACK_BYTES: usize = 256 * 1024;
 
+/// An object whose events the service thread reads.
+pub(crate) trait Handler: Send + Sync {
+    /// Handles an event of the connection manager; returns it if its connection request, if any, remains to be refused.
+    fn on_event(&self, event: Event) -> Option<Event> {
+        Some(event)
+    }
+
+    /// Handles a descriptor of [`Service::watch`] that became readable.
+    fn on_readable(&self) {}
+
+    /// Sends a keep-alive that is due.
+    fn send_keepalive(&self) {}
+}
+
 /// The owner of an identifier, or of a UDP socket.
 #[derive(Clone)]
 pub(crate) enum Owner {
-    /// A stream.
-    Stream(Weak<Stream>),
-    /// A datagram socket.
-    Datagram(Weak<Datagram>),
-    /// The resolution of a datagram peer's queue pair.
-    Resolution(Arc<Resolution>),
+    /// A socket of the program's.
+    Socket(Weak<dyn Handler>),
+    /// A step that only the service keeps.
+    Step(Arc<dyn Handler>),
+}
+
+impl Owner {
+    fn handler(self) -> Option<Arc<dyn Handler>> {
+        match self {
+            Owner::Socket(socket) => socket.upgrade(),
+            Owner::Step(step) => Some(step),
+        }
+    }
 }
 
 /// A stream that sends keep-alives.
 struct KeepAlive {
-    stream: Weak<Stream>,
+    stream: Weak<dyn Handler>,
     every: Duration,
     due: Instant,
 }
@@ -150,7 +168,7 @@ impl Service {
     }
 
     /// Makes a stream send keep-alives.
-    pub(crate) fn keep_alive(&self, key: u64, stream: Weak<Stream>, every: Duration) {
+    pub(crate) fn keep_alive(&self, key: u64, stream: Weak<dyn Handler>, every: Duration) {
         let keepalive = KeepAlive { stream, every, due: Instant::now() + every };
         self.keepalives.lock().insert(key, keepalive);
         self.wake.signal();
@@ -172,7 +190,7 @@ impl Service {
                 match source.token {
                     CHANNEL => self.read_events(),
                     WAKE => drop(self.wake.take()),
-                    key => self.datagrams(key),
+                    key => self.on_readable(key),
                 }
             }
         }
@@ -193,8 +211,9 @@ impl Service {
         next
     }
 
-    fn owner(&self, key: u64) -> Option<Owner> {
-        self.owners.lock().by_key.get(&key).cloned()
+    fn handler(&self, key: u64) -> Option<Arc<dyn Handler>> {
+        let owner = self.owners.lock().by_key.get(&key).cloned();
+        owner.and_then(Owner::handler)
     }
 
     fn read_events(&self) {
@@ -215,28 +234,20 @@ impl Service {
     }
 
     fn dispatch(&self, event: Event) {
-        let request = event.request;
-        match self.owner(event.key) {
-            Some(Owner::Stream(stream)) => {
-                if let Some(stream) = stream.upgrade() {
-                    return stream.on_event(event);
-                }
-            }
-            Some(Owner::Resolution(resolution)) => resolution.on_event(&event),
-            Some(Owner::Datagram(_)) | None => {}
-        }
-        if let Some(id) = request {
+        let left = match self.handler(event.key) {
+            Some(handler) => handler.on_event(event),
+            None => Some(event),
+        };
+        if let Some(id) = left.and_then(|event| event.request) {
             // Destroying it refuses the connection.
             // SAFETY: an identifier that no other code knows.
             unsafe { rdma_destroy_id(id.as_ptr()) };
         }
     }
 
-    fn datagrams(&self, key: u64) {
-        if let Some(Owner::Datagram(datagram)) = self.owner(key)
-            && let Some(datagram) = datagram.upgrade()
-        {
-            datagram.on_udp();
+    fn on_readable(&self, key: u64) {
+        if let Some(handler) = self.handler(key) {
+            handler.on_readable();
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::rsocket::datagram::Datagram;
 use crate::rsocket::index::{self, Rsocket};
 use crate::rsocket::options::Options;
 use crate::rsocket::proto::state::Direction;
+use crate::rsocket::settings;
 use crate::rsocket::stream::Stream;
-use crate::rsocket::{repoll, settings};
 
 /// socket(2); ENODEV without devices.
 pub extern "C" fn rsocket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
@@ -120,7 +120,7 @@ pub extern "C" fn rclose(socket: c_int) -> c_int {
     match index::remove(socket) {
         Some(Rsocket::Stream(stream)) => stream.close(),
         Some(Rsocket::Datagram(datagram)) => datagram.close(),
-        Some(Rsocket::Interests(interests)) => repoll::close(&interests),
+        Some(Rsocket::Interests(interests)) => interests.close(),
         None => return fail(libc::EBADF),
     }
     0

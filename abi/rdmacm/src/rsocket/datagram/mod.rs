@@ -44,7 +44,7 @@ impl Datagram {
         let new =
             |me: &Weak<Datagram>| Datagram { socket, key, service, me: me.clone(), sending: Mutex::default(), core };
         let datagram = Arc::new_cyclic(new);
-        datagram.service.enter(key, Owner::Datagram(datagram.me.clone()));
+        datagram.service.enter(key, Owner::Socket(datagram.me.clone()));
         Ok(datagram)
     }
 

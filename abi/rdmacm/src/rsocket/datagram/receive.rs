@@ -9,6 +9,7 @@ use super::resolution::Resolution;
 use super::udp;
 use crate::rsocket::gather::Gather;
 use crate::rsocket::proto::datagram::{HEADER_BYTES_MAX, SLOT_BYTES, UdpOp, parse_source, parse_udp};
+use crate::rsocket::service::Handler;
 use crate::rsocket::wait;
 
 /// Maximum number of UDP packets that the service thread reads before it serves others.
@@ -39,9 +40,11 @@ impl Datagram {
         }
         Ok(taken)
     }
+}
 
+impl Handler for Datagram {
     /// Reads the UDP socket, over which peers announce their queue pairs.
-    pub(crate) fn on_udp(&self) {
+    fn on_readable(&self) {
         let mut packet = [0; SLOT_BYTES + HEADER_BYTES_MAX];
         for _ in 0..UDP_BATCH {
             let Some((bytes, from)) = udp::receive(&self.socket, &mut packet) else { return };

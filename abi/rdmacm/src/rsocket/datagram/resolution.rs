@@ -15,7 +15,7 @@ use super::queue_pair::Handle;
 use crate::rsocket::address::Address;
 use crate::rsocket::cm_id::CmId;
 use crate::rsocket::event::Event;
-use crate::rsocket::service::{Owner, Service};
+use crate::rsocket::service::{Handler, Owner, Service};
 use crate::rsocket::verbs::_ibv_query_gid_ex;
 
 /// Time limit of each step.
@@ -58,20 +58,21 @@ impl Resolution {
             let id = Mutex::new(Some(id));
             let (service_of, datagram) = (Arc::downgrade(service), datagram.clone());
             let resolution = Resolution { key, service: service_of, datagram, peer, qpn, id };
-            service.enter(key, Owner::Resolution(Arc::new(resolution)));
+            service.enter(key, Owner::Step(Arc::new(resolution)));
         }
     }
+}
 
-    /// Handles an event of the connection manager.
-    pub(crate) fn on_event(&self, event: &Event) {
+impl Handler for Resolution {
+    fn on_event(&self, event: Event) -> Option<Event> {
         let mut id = self.id.lock();
-        let Some(known) = &*id else { return };
+        let Some(known) = &*id else { return Some(event) };
         let going_on = match event.kind {
             RDMA_CM_EVENT_ADDR_RESOLVED => known.resolve_route(STEP_MS).is_ok(),
             _ => false,
         };
         if going_on {
-            return;
+            return Some(event);
         }
         let attr = (event.kind == RDMA_CM_EVENT_ROUTE_RESOLVED).then(|| attributes(known)).flatten();
         let over = id.take();
@@ -83,6 +84,7 @@ impl Resolution {
             service.leave(self.key);
         }
         drop(over);
+        Some(event)
     }
 }
 

@@ -9,14 +9,15 @@ use weft_abi_types::{
     RDMA_CM_EVENT_ROUTE_ERROR, RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_UNREACHABLE,
 };
 
-use super::Stream;
-use super::core::Core;
 use super::endpoint::Endpoint;
+use super::{Core, Stream};
 use crate::rsocket::address::Address;
 use crate::rsocket::cm_id::CmId;
 use crate::rsocket::event::{Event, NO_PARAM};
 use crate::rsocket::proto::connect_data::ConnectData;
+use crate::rsocket::proto::message::Control;
 use crate::rsocket::proto::state::{Opening, State};
+use crate::rsocket::service::Handler;
 use crate::rsocket::wait::{self, Progress};
 
 /// Maximum number of attempts to resolve an address or a route, each with twice the time limit of the previous one.
@@ -100,36 +101,6 @@ impl Stream {
         opened
     }
 
-    /// Handles an event of the connection manager.
-    pub(crate) fn on_event(&self, event: Event) {
-        if event.kind == RDMA_CM_EVENT_CONNECT_REQUEST {
-            return self.on_request(event);
-        }
-        let mut core = self.lock();
-        let before = core.state;
-        match (core.state, event.kind) {
-            (State::Opening(opening), kind) => {
-                if let Err(errno) = core.on_step(opening, kind, &event) {
-                    core.error = errno;
-                    core.state = State::Failed;
-                }
-            }
-            (State::Connected { .. }, RDMA_CM_EVENT_DISCONNECTED) => core.on_disconnected(),
-            // Without the daemon there are no new connections; established ones continue.
-            (State::Init | State::Bound | State::Listening, RDMA_CM_EVENT_DEVICE_REMOVAL) => {
-                core.error = libc::ENODEV;
-                core.state = State::Failed;
-            }
-            _ => {}
-        }
-        let after = core.state;
-        core.wakers.wake();
-        drop(core);
-        if before == State::Opening(Opening::Accepting) && after != before {
-            self.hand_over(after.connected());
-        }
-    }
-
     /// Moves a listener's connection to the program's queue, or drops it if its setup failed.
     fn hand_over(&self, connected: bool) {
         let Some(listener) = self.listener.upgrade() else { return };
@@ -171,6 +142,52 @@ impl Stream {
             if let Ok(id) = stream.lock().id() {
                 id.reject();
             }
+        }
+    }
+}
+
+impl Handler for Stream {
+    fn on_event(&self, event: Event) -> Option<Event> {
+        if event.kind == RDMA_CM_EVENT_CONNECT_REQUEST {
+            self.on_request(event);
+            return None;
+        }
+        let mut core = self.lock();
+        let before = core.state;
+        match (core.state, event.kind) {
+            (State::Opening(opening), kind) => {
+                if let Err(errno) = core.on_step(opening, kind, &event) {
+                    core.error = errno;
+                    core.state = State::Failed;
+                }
+            }
+            (State::Connected { .. }, RDMA_CM_EVENT_DISCONNECTED) => core.on_disconnected(),
+            // Without the daemon there are no new connections; established ones continue.
+            (State::Init | State::Bound | State::Listening, RDMA_CM_EVENT_DEVICE_REMOVAL) => {
+                core.error = libc::ENODEV;
+                core.state = State::Failed;
+            }
+            _ => {}
+        }
+        let after = core.state;
+        core.wakers.wake();
+        drop(core);
+        if before == State::Opening(Opening::Accepting) && after != before {
+            self.hand_over(after.connected());
+        }
+        None
+    }
+
+    fn send_keepalive(&self) {
+        let mut core = self.lock();
+        core.progress();
+        let connected = core.state.connected();
+        let posted = match &mut core.endpoint {
+            Some(endpoint) if connected && endpoint.control.available() => endpoint.post_control(Control::KeepAlive),
+            _ => Ok(()),
+        };
+        if let Err(errno) = posted {
+            core.break_with(errno);
         }
     }
 }

@@ -9,8 +9,9 @@ use weft_abi_types::{
 };
 
 use super::work::Work;
+use crate::create::retire;
 use crate::errors::verbs;
-use crate::id::{Id, retire};
+use crate::id::Id;
 use crate::qp::rdma_destroy_qp;
 use crate::rsocket::cm_id::CmId;
 use crate::rsocket::completions::Completions;

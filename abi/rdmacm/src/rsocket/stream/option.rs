@@ -7,8 +7,7 @@ use weft_abi_types::{
     ibv_sa_path_rec,
 };
 
-use super::Stream;
-use super::core::Core;
+use super::{Core, Stream};
 use crate::rsocket::options::{RDMA_ROUTE, SOL_RDMA, number};
 use crate::rsocket::proto::state::State;
 

@@ -2,8 +2,7 @@
 
 use libc::{c_int, iovec};
 
-use super::Stream;
-use super::core::Core;
+use super::{Core, Stream};
 use crate::rsocket::gather::Gather;
 use crate::rsocket::proto::state::State;
 use crate::rsocket::wait::{self, Progress};

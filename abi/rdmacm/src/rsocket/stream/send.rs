@@ -4,10 +4,9 @@ use libc::{c_int, iovec};
 use parking_lot::MutexGuard;
 use weft_abi_types::IBV_SEND_INLINE;
 
-use super::Stream;
-use super::core::Core;
 use super::endpoint::{Endpoint, inline_sge};
 use super::work::Work;
+use super::{Core, Stream};
 use crate::rsocket::gather::Gather;
 use crate::rsocket::proto::message::Message;
 use crate::rsocket::proto::outbound::Pace;

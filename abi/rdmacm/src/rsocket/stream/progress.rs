@@ -1,97 +1,18 @@
-//! The state that a stream's lock guards, and its changes by completions.
+//! Changes of a stream's state by completions.
 
 use libc::{c_int, pollfd};
-use std::collections::{BTreeMap, VecDeque};
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 use weft_abi_types::{IBV_WC_SUCCESS, IBV_WC_WITH_IMM, ibv_wc};
 
-use super::Stream;
-use super::endpoint::Endpoint;
-use super::iomap::Mappings;
+use super::Core;
 use super::work::Work;
-use crate::rsocket::address::Address;
-use crate::rsocket::cm_id::CmId;
 use crate::rsocket::completions::BATCH;
-use crate::rsocket::options::Options;
 use crate::rsocket::proto::message::{Control, Message};
 use crate::rsocket::proto::state::State;
 use crate::rsocket::wait::Progress;
 use crate::rsocket::wake::Wakers;
 
-/// The state of a stream. Fields are dropped in their order.
-pub(crate) struct Core {
-    pub(crate) options: Options,
-    pub(crate) state: State,
-    /// The error that SO_ERROR returns once.
-    pub(crate) error: c_int,
-    pub(super) wakers: Wakers,
-    pub(super) queue: Queue,
-    /// The peer, and the number of attempts to reach it.
-    pub(super) peer: Address,
-    pub(super) attempts: u32,
-    pub(super) mappings: Mappings,
-    pub(super) endpoint: Option<Endpoint>,
-    /// `None` once the stream is closed.
-    pub(super) id: Option<CmId>,
-}
-
-/// A listener's connections.
-#[derive(Default)]
-pub(super) struct Queue {
-    /// Maximum number of waiting connections.
-    pub(super) limit: usize,
-    /// Being accepted.
-    pub(super) opening: BTreeMap<u64, Arc<Stream>>,
-    /// Ready for `raccept`.
-    pub(super) ready: VecDeque<Arc<Stream>>,
-}
-
 impl Core {
-    pub(super) fn new(options: Options, family: c_int, id: CmId) -> Core {
-        Core {
-            options,
-            state: State::Init,
-            error: 0,
-            wakers: Wakers::default(),
-            queue: Queue::default(),
-            peer: Address::of_family(family),
-            attempts: 0,
-            mappings: Mappings::default(),
-            endpoint: None,
-            id: Some(id),
-        }
-    }
-
-    /// Returns the identifier; EBADF once the stream is closed.
-    pub(super) fn id(&self) -> Result<&CmId, c_int> {
-        self.id.as_ref().ok_or(libc::EBADF)
-    }
-
-    /// Whether data can be sent now.
-    pub(crate) fn can_send(&mut self) -> bool {
-        self.endpoint.as_mut().is_some_and(Endpoint::can_send)
-    }
-
-    /// Whether data waits.
-    pub(crate) fn has_data(&self) -> bool {
-        self.endpoint.as_ref().is_some_and(|endpoint| endpoint.inbound.has_data())
-    }
-
-    /// Marks the connection as broken.
-    pub(super) fn break_with(&mut self, errno: c_int) {
-        if self.state.connected() {
-            self.state = State::Broken;
-            self.error = errno;
-        }
-        self.wakers.wake();
-    }
-
-    /// Returns the pending error, once.
-    pub(crate) fn take_error(&mut self) -> c_int {
-        std::mem::take(&mut self.error)
-    }
-
     /// Takes completions, and posts a new receive for each used one. Returns whether there were any.
     fn take_completions(&mut self) -> Result<bool, c_int> {
         let mut wcs = [MaybeUninit::<ibv_wc>::uninit(); BATCH];

@@ -1,0 +1,58 @@
+//! Lists of receives, and the gather and scatter lists of all work requests.
+
+use libc::c_int;
+use weft_abi_types::{ibv_recv_wr, ibv_sge};
+use weft_verbs::{RecvWr, SGE_MAX, Sge, VerbsError};
+
+use crate::errors::{fail, of_verbs};
+use crate::process::{Adapter, Process};
+
+const _: () = assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge>() == align_of::<ibv_sge>());
+
+/// Returns a gather or scatter list without a copy: C and Rust elements have the same layout.
+///
+/// # Safety
+/// The caller's list has that many elements.
+#[inline]
+pub(crate) unsafe fn sges<'a>(list: *const ibv_sge, count: c_int) -> Result<&'a [Sge], VerbsError> {
+    match usize::try_from(count) {
+        Ok(0) => Ok(&[]),
+        // SAFETY: by the contract. The guard refuses a longer list without reading it.
+        Ok(n) if n <= SGE_MAX as usize && !list.is_null() => Ok(unsafe { std::slice::from_raw_parts(list.cast(), n) }),
+        _ => Err(VerbsError::Invalid("num_sge and sg_list")),
+    }
+}
+
+/// Posts a list of receives, each by `post`.
+///
+/// # Safety
+/// `first` is null or the head of a list, `bad_wr` null or a place for the refused request.
+#[inline]
+pub(crate) unsafe fn post_recvs(
+    process: Process,
+    first: *mut ibv_recv_wr,
+    bad_wr: *mut *mut ibv_recv_wr,
+    post: impl Fn(&mut Adapter, &RecvWr<'_>) -> Result<(), VerbsError>,
+) -> c_int {
+    let mut at = first;
+    let posted = process.post_recvs(|hca| {
+        // SAFETY: by the contract.
+        while let Some(wr) = unsafe { at.as_ref() } {
+            // SAFETY: by the contract.
+            let sges = unsafe { sges(wr.sg_list, wr.num_sge) }?;
+            post(hca, &RecvWr { wr_id: wr.wr_id, sges })?;
+            at = wr.next;
+        }
+        Ok(())
+    });
+    match posted {
+        Ok(()) => 0,
+        Err(error) => {
+            if !bad_wr.is_null() {
+                // SAFETY: by the contract.
+                unsafe { *bad_wr = at };
+            }
+            fail(of_verbs(error))
+        }
+    }
+}
