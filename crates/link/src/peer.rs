@@ -73,21 +73,25 @@ impl PeerSocket {
     pub fn cut(&mut self, run: &Run) -> Option<u16> {
         let segment = run.segment();
         let fits = if segment == 0 { self.told == 0 || run.bytes() <= self.told.into() } else { segment == self.told };
-        if fits || segment != 0 && self.learns(segment) { None } else { Some(segment) }
+        if fits {
+            return None;
+        }
+        if segment != 0 {
+            self.wanted = (segment, if self.wanted.0 == segment { self.wanted.1 + 1 } else { 1 });
+        }
+        Some(segment)
     }
 
-    /// Makes the socket cut this way by default, if that is worthwhile; returns whether it does now.
-    fn learns(&mut self, segment: u16) -> bool {
-        self.wanted = (segment, if self.wanted.0 == segment { self.wanted.1 + 1 } else { 1 });
-        if self.wanted.1 < CUTS_TO_TELL {
-            return false;
+    /// Makes the socket cut by default as the last messages asked for, if that is worthwhile. No message may wait for
+    /// the hand-over: the kernel cuts it as the socket says then, not as it said when [`PeerSocket::cut`] was asked.
+    #[inline]
+    pub fn learn(&mut self) {
+        if self.wanted.1 >= CUTS_TO_TELL {
+            let (segment, _) = std::mem::take(&mut self.wanted);
+            if udp::cut(&self.fd, segment).is_ok() {
+                self.told = segment;
+            }
         }
-        self.wanted = (0, 0);
-        let told = udp::cut(&self.fd, segment).is_ok();
-        if told {
-            self.told = segment;
-        }
-        told
     }
 
     /// Records that the kernel took that many messages.
@@ -144,13 +148,16 @@ mod tests {
             run
         };
         assert_eq!(peer.cut(&run(&[1000])), None, "nothing was said");
-        for _ in 1..CUTS_TO_TELL {
+        for _ in 0..CUTS_TO_TELL {
+            peer.learn();
             assert_eq!(peer.cut(&run(&[24, 20])), Some(24));
         }
+        peer.learn();
         assert_eq!(peer.cut(&run(&[24, 20])), None);
         assert_eq!(peer.cut(&run(&[24])), None);
         assert_eq!(peer.cut(&run(&[28])), Some(0), "not to be cut");
         for _ in 0..2 * CUTS_TO_TELL {
+            peer.learn();
             assert_eq!(peer.cut(&run(&[28, 28])).unwrap_or(28), 28);
             assert_eq!(peer.cut(&run(&[24, 24])).unwrap_or(24), 24);
         }

@@ -246,6 +246,9 @@ impl Sender<'_> {
     fn build(&mut self, packets: &[u16]) {
         self.outbox.clear();
         self.spans.clear();
+        if let Some(peer) = &mut self.flow.peer {
+            peer.learn();
+        }
         let segments = self.flow.peer.as_ref().map_or(self.socket.segments, |peer| peer.segments);
         let (mut run, mut gathered) = (Run::default(), 0);
         for &index in packets {
@@ -356,15 +359,18 @@ fn refuses_segments(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::IpAddr;
+    use crate::peer::PeerSocket;
+    use crate::senders::Senders;
+    use std::net::{IpAddr, Ipv4Addr, UdpSocket};
     use weft_verbs::{AddressVector, Gid, GidType};
     use weft_wire::bth::Bth;
+    use weft_wire::icrc;
     use weft_wire::opcode::Opcode;
     use weft_wire::packet::{HeaderBuf, Headers};
     use weft_wire::psn::Psn;
 
-    /// Packets that may leave as segments of one send.
-    fn batch(src: [u8; 4], packets: u32) -> TxBatch {
+    /// A packet of each of these payload lengths; those of equal length may leave as segments of one send.
+    fn batch(src: [u8; 4], payloads: &[usize]) -> TxBatch {
         let gid = |ip: [u8; 4]| Gid::from(IpAddr::from(ip));
         let av = AddressVector {
             dgid: gid([127, 0, 0, 1]),
@@ -383,10 +389,10 @@ mod tests {
             gid_type: GidType::RoceV2,
         };
         let mut batch = TxBatch::default();
-        for psn in 0..packets {
+        for (psn, &payload) in (0..).zip(payloads) {
             let bth = Bth::new(Opcode(4), 0xffff, 0xff_ffff, Psn::new(psn));
-            batch.begin(av, 0xff_ffff, 1, HeaderBuf::write(bth, &Headers::default(), 64).as_slice());
-            batch.bytes(&[7; 64]);
+            batch.begin(av, 0xff_ffff, 1, HeaderBuf::write(bth, &Headers::default(), payload).as_slice());
+            batch.bytes(&vec![7; payload]);
         }
         batch
     }
@@ -396,12 +402,49 @@ mod tests {
         let (mut transmitter, mut stats) = (Transmitter::new(7), LinkStats::default());
         let mut send = |src, packets| {
             let before = stats;
-            transmitter.send(Instant(0), &batch(src, packets), None, &mut stats);
+            transmitter.send(Instant(0), &batch(src, &vec![64; packets]), None, &mut stats);
             (stats.tx_messages - before.tx_messages, stats.tx_refused - before.tx_refused)
         };
         assert_eq!(send([127, 0, 0, 1], 8), (1, 0));
         assert_eq!(send([192, 0, 2, 1], 8), (0, 8), "no address of this host");
         assert_eq!(send([192, 0, 2, 1], 1), (0, 1));
         assert_eq!(send([127, 0, 0, 1], 8), (1, 0));
+    }
+    #[test]
+    fn each_message_of_a_hand_over_is_cut_by_its_own_length() {
+        // Runs of one length; then runs of two lengths in turn, and lone packets in between, as of long RDMA messages.
+        const SHORT: [usize; 2] = [80, 64];
+        const LONG: [usize; 12] = [80, 64, 64, 64, 64, 68, 80, 64, 64, 64, 64, 68];
+        const HAND_OVERS: usize = 200;
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        receiver.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+        let port = receiver.local_addr().unwrap().port();
+        let (mut transmitter, mut stats, mut senders) = (Transmitter::new(7), LinkStats::default(), Senders::default());
+        let [short, long] = [batch([127, 0, 0, 1], &SHORT), batch([127, 0, 0, 1], &LONG)];
+        for nth in 0..HAND_OVERS {
+            let batch = if nth < HAND_OVERS / 4 { &short } else { &long };
+            let Transmitter { outbox, sockets, flows, spans, .. } = &mut transmitter;
+            assert_eq!(flows.sort(batch, sockets), 0);
+            let (flow, packets) = flows.take_active(0).unwrap();
+            let socket = sockets.get(flow.socket).unwrap();
+            flow.path.port = port;
+            if flow.peer.is_none() {
+                flow.peer = Some(PeerSocket::open(&flow.path, true, 7).unwrap());
+            }
+            let sport = flow.peer.as_ref().unwrap().port;
+            let mut sender = Sender { outbox, spans, stats: &mut stats, batch, socket, flow };
+            let handed = sender.hand_over(&packets, &mut None);
+            assert!(matches!(handed, Handed::Done(n) if n == batch.packets.len()));
+            flows.put_back(0, packets);
+            flows.finish();
+
+            let covered = icrc::Flow::V4 { src: Ipv4Addr::LOCALHOST, dst: Ipv4Addr::LOCALHOST, sport };
+            let mut bytes = [0; 2048];
+            for packet in &batch.packets {
+                let len = receiver.recv(&mut bytes).unwrap();
+                assert_eq!(len, seal::sealed_len(packet), "hand-over {nth}");
+                assert!(senders.check(&covered, &bytes[..len], 0).is_some(), "hand-over {nth}");
+            }
+        }
     }
 }
