@@ -186,6 +186,17 @@ fn a_stale_daemon_is_named_with_its_process() {
     let mut foreign = Fake { user: 1000, ..Fake::default() };
     foreign.daemon.process = Some((7, 1001));
     assert!(one(&daemon::daemon(&foreign)).1.contains("another user's daemon"));
+    let mut silent =
+        Daemon { process: Some((42, 0)), session: Some(Err("no answer".to_owned())), other_protocol: None };
+    let findings = daemon::daemon(&Fake { daemon: silent.clone(), ..Fake::default() });
+    let (state, text, remedy) = one(&findings);
+    assert!(
+        state == State::Error
+            && text == "process 42 of user 0 is the daemon: no answer"
+            && remedy.contains("kill -9 42")
+    );
+    silent.process = None;
+    assert!(one(&daemon::daemon(&Fake { daemon: silent, ..Fake::default() })).2.contains("--foreground"));
 }
 
 #[test]
