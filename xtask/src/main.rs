@@ -1,7 +1,8 @@
-//! The project's own chores: `cargo xtask test`, `ci`, `lint`, `bench`, `abi`, `vm`, `counts`, `docs`, `dist`, `deny`, `tidy`.
+//! The project's own chores: `cargo xtask test`, `ci`, `lint`, `bench`, `abi`, `arm64`, `vm`, `counts`, `docs`, `dist`, `deny`, `tidy`.
 //!
 //! Each chore is one file; shared helpers (running cargo, finding the repository) are in `cargo.rs`.
 
+mod arm64;
 mod bench;
 mod cargo;
 mod circles;
@@ -43,6 +44,8 @@ enum Chore {
     Bench(bench::Options),
     /// Check that the shared libraries export the same symbols and versions as rdma-core's.
     Abi,
+    /// Build for 64-bit ARM, and run the unit and sim rings under QEMU's user emulation.
+    Arm64(arm64::Options),
     /// Boot Debian's kernel with rdma_rxe in QEMU, and run a command or a shell in it.
     Vm(vm::Options),
     /// Count sentences to rewrite, files in circles, and files that a change touches.
@@ -81,6 +84,7 @@ fn run(chore: Chore) -> Result<()> {
             let profile = (product::PROFILE_VARIABLE, product::SHIPPED);
             cargo::run(&["test", "-p", "weft-interop", "--test", "symbols"], &[profile])
         }
+        Chore::Arm64(options) => arm64::run(&options),
         Chore::Vm(options) => vm::run(&options),
         Chore::Counts(options) => counts::run(&options),
         Chore::Docs => docs::build(),

@@ -14,3 +14,6 @@ pub mod tools;
 
 // The modules name these `crate::output`, `crate::errln!` and so on.
 use weft_tool::{errln, errno, getopt, outln, output, spin};
+
+/// Address of a server on the same machine. Minimal images have no /etc/hosts, so `localhost` may not resolve there.
+pub const THIS_MACHINE: &str = "127.0.0.1";

@@ -3,9 +3,9 @@
 
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-use weft_interop::{Lab, Shape, Table, Who, product, skip};
+use weft_interop::{Lab, Shape, Side, Table, Who, product, skip};
 
 const TIME: Duration = Duration::from_secs(60);
 
@@ -133,60 +133,115 @@ fn a_client_waits_for_its_server() {
 }
 
 #[test]
-fn a_container_gets_a_device() {
-    if !skip::have("weft cdi", &["podman", "runc", "tar", "ibv_devices", "ldd"]) {
+fn containers_get_devices() {
+    if !skip::have("weft cdi", &["podman", "runc", "tar", "ibv_devices", "ibv_rc_pingpong", "ldd"]) {
         return;
     }
     if !rustix::process::geteuid().is_root() {
         skip::skip("weft cdi", "podman reads /var/run/cdi, where root alone may write");
         return;
     }
-    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let lab = Lab::new(Shape::Two { mtu: 1500 }).expect("a lab");
     let mut table = Table::new("weft cdi");
-    let file = PathBuf::from(format!("/var/run/cdi/weft-test-{}.json", std::process::id()));
-    // Not the default, so that another specification on this machine does not make the name ambiguous.
-    let kind = format!("weft-test.internal/hca{}", std::process::id());
+    let specification = Specification::write(&lab);
     let image = image(&lab);
+    let ready = || -> Result<&str> {
+        image.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
+        Ok(&specification.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?.kind)
+    };
     for device in ["0", "all"] {
         table.case(&format!("device {device} in podman"), || {
-            image.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
-            std::fs::create_dir_all("/var/run/cdi")?;
-            let words = ["cdi", "--kind", &kind, "--output", utf8(&file)?];
-            lab.weft(lab.client(), Who::Root, &[], &words)?.success()?;
-            let device = format!("{kind}={device}");
-            // Limits below those of the test's own process: podman's default exceeds what some sandboxes allow.
-            let run =
-                ["run", "--rm", "--network", "none", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"];
-            let words = [&run[..], &["--device", device.as_str(), "weft-test", "/usr/bin/ibv_devices"]].concat();
-            let out = podman(&lab).args(words).output()?;
-            let text = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
-            ensure!(out.status.success() && text.contains("rxe_lo"), "{text}");
+            let device = format!("{}={device}", ready()?);
+            let text = ended(container(&lab, "none", &device, &["/usr/bin/ibv_devices"]).output()?)?;
+            ensure!(text.contains("rxe_lo"), "{text}");
             Ok(())
         });
     }
-    let _ = std::fs::remove_file(&file);
+    table.case("a ping-pong between two containers", || ping_pong(&lab, &format!("{}=all", ready()?)));
     table.finish();
+}
+
+/// A specification of the devices, removed when dropped.
+struct Specification {
+    file: PathBuf,
+    /// Not the default, so that another specification on this machine does not make the name ambiguous.
+    kind: String,
+}
+
+impl Specification {
+    fn write(lab: &Lab) -> Result<Specification> {
+        std::fs::create_dir_all("/var/run/cdi")?;
+        let own = std::process::id();
+        let file = PathBuf::from(format!("/var/run/cdi/weft-test-{own}.json"));
+        let written = Specification { file, kind: format!("weft-test.internal/hca{own}") };
+        let words = ["cdi", "--kind", &written.kind, "--output", utf8(&written.file)?];
+        lab.weft(lab.client(), Who::Root, &[], &words)?.success()?;
+        Ok(written)
+    }
+}
+
+impl Drop for Specification {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// Moves data between two containers, each in a network namespace of its own.
+fn ping_pong(lab: &Lab, device: &str) -> Result<()> {
+    const PORT: &str = "19004";
+    let start = |side: &Side, extra: &[&str]| {
+        let words = [&["/usr/bin/ibv_rc_pingpong", "-g", "0", "-c", "-e", "-p", PORT], extra].concat();
+        let mut podman = container(lab, &format!("ns:/run/netns/{}", side.netns), device, &words);
+        podman.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    };
+    // Podman itself is outside of the namespace.
+    let mut inside = lab.start_bare(lab.server(), Who::Root, &["sleep", "60"])?;
+    let server = start(lab.server(), &[])?;
+    let listens = inside.wait_listening(PORT.parse()?, TIME);
+    let client = start(lab.client(), &[lab.server().v4])?.wait_with_output()?;
+    let server = server.wait_with_output()?;
+    ensure!(listens, "the server did not listen: {}", ended(server)?);
+    for (text, gid) in [(ended(client)?, lab.client().v4), (ended(server)?, lab.server().v4)] {
+        ensure!(text.contains(&format!("GID ::ffff:{gid}")) && text.contains("1000 iters in"), "{text}");
+    }
+    Ok(())
+}
+
+/// Podman's command for a container with a device.
+fn container(lab: &Lab, network: &str, device: &str, words: &[&str]) -> Command {
+    let mut podman = podman(lab);
+    podman.args(["run", "--rm", "--network", network, "--device", device]);
+    // Limits below those of the test's own process: podman's default exceeds what some sandboxes allow.
+    podman.args(["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000", "weft-test"]).args(words);
+    podman
+}
+
+/// What a command wrote; an error unless it succeeded.
+fn ended(out: Output) -> Result<String> {
+    let text = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success(), "{text}");
+    Ok(text)
 }
 
 /// Podman with its storage in the lab.
 fn podman(lab: &Lab) -> Command {
     let mut podman = Command::new("timeout");
-    podman.args(["60", "podman", "--storage-driver", "vfs", "--runtime", "/usr/sbin/runc"]);
+    podman.args(["--kill-after=5", "60", "podman", "--storage-driver", "vfs", "--runtime", "/usr/sbin/runc"]);
     podman.args(["--cgroup-manager", "cgroupfs", "--root"]).arg(lab.file("store"));
     podman.arg("--runroot").arg(lab.file("run"));
     podman
 }
 
-/// Imports an image with one program of this machine and the libraries that it needs.
+/// Imports an image with two programs of this machine and the libraries that they need.
 fn image(lab: &Lab) -> Result<()> {
-    const PROGRAM: &str = "/usr/bin/ibv_devices";
+    const PROGRAMS: [&str; 2] = ["/usr/bin/ibv_devices", "/usr/bin/ibv_rc_pingpong"];
     let root = lab.file("image");
-    let libraries = Command::new("ldd").arg(PROGRAM).output()?;
     // The command of Weft is the daemon in the container, and needs libraries, too.
-    let command = Command::new("ldd").arg(product::weft()?).output()?;
-    let texts = [libraries.stdout, command.stdout].map(|text| String::from_utf8_lossy(&text).into_owned());
-    let words = texts.iter().flat_map(|text| text.split_whitespace()).filter(|word| word.starts_with('/'));
-    for file in words.chain([PROGRAM]) {
+    let libraries = Command::new("ldd").args(PROGRAMS).arg(product::weft()?).output()?;
+    let text = String::from_utf8_lossy(&libraries.stdout);
+    // A line without white space before it names the program that the next lines are about.
+    let libraries = text.lines().filter(|line| line.starts_with(char::is_whitespace)).flat_map(str::split_whitespace);
+    for file in libraries.filter(|word| word.starts_with('/')).chain(PROGRAMS) {
         let to = root.join(file.trim_start_matches('/'));
         std::fs::create_dir_all(to.parent().context("a directory")?)?;
         std::fs::copy(file, to)?;
@@ -196,9 +251,7 @@ fn image(lab: &Lab) -> Result<()> {
     }
     let tar = lab.file("image.tar");
     ensure!(Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(&tar).arg(".").status()?.success(), "tar");
-    let out = podman(lab).arg("import").arg(&tar).arg("weft-test").output()?;
-    ensure!(out.status.success(), "podman import: {}", String::from_utf8_lossy(&out.stderr));
-    Ok(())
+    ended(podman(lab).arg("import").arg(&tar).arg("weft-test").output()?).context("podman import").map(drop)
 }
 
 fn utf8(path: &Path) -> Result<&str> {

@@ -156,7 +156,7 @@ impl Drop for LocalServer {
 /// Starts a server on this machine and measures against it.
 fn local(args: &PerfArgs) -> Result<(), String> {
     let (_server, port) = start_server(args)?;
-    client::run(args, "localhost", port)
+    client::run(args, crate::THIS_MACHINE, port)
 }
 
 fn start_server(args: &PerfArgs) -> Result<(LocalServer, u16), String> {
@@ -185,5 +185,5 @@ fn start_server(args: &PerfArgs) -> Result<(LocalServer, u16), String> {
 /// Runs cases against a server of its own and returns the results, for `weft demo`.
 pub fn measure_locally(args: &PerfArgs, cases: &[Case]) -> Result<Vec<Measured>, String> {
     let (_server, port) = start_server(args)?;
-    client::measure(args, "localhost", port, cases, |_, _| {})
+    client::measure(args, crate::THIS_MACHINE, port, cases, |_, _| {})
 }

@@ -15,7 +15,7 @@ use crate::outln;
 /// Options of `weft daemon`.
 #[derive(Args, Debug)]
 pub struct DaemonArgs {
-    /// Stay in the foreground and log to standard error
+    /// Log to standard error, and serve until stopped
     #[arg(long)]
     foreground: bool,
     /// Stop the daemon of this network namespace

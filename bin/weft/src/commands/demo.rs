@@ -87,7 +87,7 @@ fn packets(device: &str) -> Result<(), String> {
     let start = |command: &mut Command| command.spawn().map_err(|e| format!("cannot start ibv_rc_pingpong: {e}"));
     let mut server = start(tool(&[])?.stdout(Stdio::piped()))?;
     await_listener(port);
-    let client = start(tool(&["localhost"])?.env("WEFT_PCAP", &capture.0).stdout(Stdio::piped()))?;
+    let client = start(tool(&[weft_verbs_tools::THIS_MACHINE])?.env("WEFT_PCAP", &capture.0).stdout(Stdio::piped()))?;
     let (client_pid, server_pid) = (client.id(), server.id());
     let client = client.wait_with_output().map_err(|e| e.to_string())?;
     if !client.status.success() {

@@ -26,9 +26,7 @@ pub fn daemon(machine: &dyn Machine) -> Vec<Finding> {
     }
     match &daemon.session {
         None => vec![Finding::note("not asked")],
-        Some(Err(error)) => {
-            vec![Finding::error(error.clone(), "`weft daemon --foreground` shows why; `weft daemon --stop` ends one")]
-        }
+        Some(Err(error)) => vec![without_answer(&daemon, &who, error)],
         Some(Ok(session)) if session.version != OWN_VERSION => vec![Finding::warning(
             format!("{who} is a daemon of version {}; this command is {OWN_VERSION}", session.version),
             STOP,
@@ -37,11 +35,22 @@ pub fn daemon(machine: &dyn Machine) -> Vec<Finding> {
     }
 }
 
+fn without_answer(daemon: &Daemon, who: &str, error: &str) -> Finding {
+    match daemon.process {
+        // `weft daemon --stop` would wait for its answer, too.
+        Some((pid, _)) => Finding::error(
+            format!("{who} is the daemon: {error}"),
+            format!("`kill -9 {pid}` as that user or root; the next program starts another"),
+        ),
+        None => Finding::error(error, "`weft daemon --foreground` shows why"),
+    }
+}
+
 fn of_user(daemon: &Daemon, own: u32, who: &str) -> Finding {
     match daemon.process {
         Some((_, user)) if user != 0 && user != own => Finding::warning(
             format!("{who}: another user's daemon serves you, and shares no pages with your programs"),
-            "let root start it first (`weft daemon`), or use a network namespace of your own",
+            "let root start it first (`weft daemon --foreground &`), or use a network namespace of your own",
         ),
         _ => Finding::well(format!("{who}, version {OWN_VERSION}")),
     }

@@ -43,7 +43,7 @@ pub fn limits(machine: &dyn Machine) -> Vec<Finding> {
     if descriptors < DESCRIPTORS_WANTED {
         findings.push(Finding::warning(
             format!("{descriptors} open files; programs with many connections need more"),
-            "`ulimit -n 65536`, or LimitNOFILE= in a unit",
+            "`ulimit -n $(ulimit -Hn)`; LimitNOFILE= in a unit raises the hard limit",
         ));
     } else {
         findings.push(Finding::well(format!("{} open files", counted(descriptors))));

@@ -186,6 +186,17 @@ fn a_stale_daemon_is_named_with_its_process() {
     let mut foreign = Fake { user: 1000, ..Fake::default() };
     foreign.daemon.process = Some((7, 1001));
     assert!(one(&daemon::daemon(&foreign)).1.contains("another user's daemon"));
+    let mut silent =
+        Daemon { process: Some((42, 0)), session: Some(Err("no answer".to_owned())), other_protocol: None };
+    let findings = daemon::daemon(&Fake { daemon: silent.clone(), ..Fake::default() });
+    let (state, text, remedy) = one(&findings);
+    assert!(
+        state == State::Error
+            && text == "process 42 of user 0 is the daemon: no answer"
+            && remedy.contains("kill -9 42")
+    );
+    silent.process = None;
+    assert!(one(&daemon::daemon(&Fake { daemon: silent, ..Fake::default() })).2.contains("--foreground"));
 }
 
 #[test]
@@ -254,10 +265,12 @@ fn refused_calls_have_their_consequences() {
 
 #[test]
 fn programs_are_judged() {
+    // This test's own file: under an emulator, /bin/sh is for another processor.
+    let own = "/proc/self/exe";
     assert!(program::program(&Fake::default()).is_empty());
     assert_eq!(one(&program::program(&Fake::default().asked("/nonexistent/tool", 0))).0, State::Error);
-    assert_eq!(one(&program::program(&Fake::default().asked("/bin/sh", 0o755))).0, State::Well);
-    let findings = program::program(&Fake::default().asked("/bin/sh", 0o4755));
+    assert_eq!(one(&program::program(&Fake::default().asked(own, 0o755))).0, State::Well);
+    let findings = program::program(&Fake::default().asked(own, 0o4755));
     assert!(findings[0].text.contains("is set-user-ID"), "{findings:?}");
     assert_eq!(one(&program::program(&Fake::default().asked("/etc/passwd", 0o644))).0, State::Error);
 }
