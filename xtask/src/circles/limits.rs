@@ -12,7 +12,6 @@ const LIMITS: &[(&str, usize)] = &[
     ("bin/sm-process", 8),
     ("bin/verbs-tools", 25),
     ("bin/weft", 23),
-    ("crates/cm", 8),
     ("crates/daemon", 25),
     ("crates/engine", 12),
     ("crates/fabric", 37),
