@@ -8,7 +8,6 @@ const LIMITS: &[(&str, usize)] = &[
     ("abi/client", 3),
     ("abi/view", 4),
     ("bin/diags", 29),
-    ("bin/sm-process", 8),
     ("bin/verbs-tools", 25),
     ("bin/weft", 23),
     ("crates/daemon", 25),
