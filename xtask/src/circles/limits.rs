@@ -10,7 +10,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("bin/diags", 29),
     ("bin/verbs-tools", 25),
     ("bin/weft", 23),
-    ("crates/daemon", 25),
+    ("crates/daemon", 14),
     ("crates/engine", 12),
     ("crates/fabric", 37),
     ("crates/hca", 17),
