@@ -7,7 +7,6 @@ use anyhow::Result;
 const LIMITS: &[(&str, usize)] = &[
     ("abi/client", 3),
     ("abi/view", 4),
-    ("bin/weft", 23),
     ("crates/daemon", 14),
     ("crates/engine", 12),
     ("crates/fabric", 37),
