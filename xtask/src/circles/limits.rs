@@ -13,7 +13,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("crates/ipc", 12),
     ("crates/link", 3),
     ("crates/mad", 4),
-    ("crates/sm", 73),
+    ("crates/sm", 21),
     ("crates/sys", 2),
     ("crates/transport", 15),
     ("crates/wire", 5),
