@@ -3,9 +3,9 @@
 use libc::{ENODEV, ENOMEM, c_char, c_int};
 use weft_abi_types::{UMAD_CA_NAME_LEN, be64, umad_ca};
 
+use crate::adapter::Ca;
 use crate::debug::trace;
-use crate::source::{self, Ca};
-use crate::{port, resolve, text};
+use crate::{port, resolve, source, text};
 
 /// Does nothing: there is nothing to set up.
 pub extern "C" fn umad_init() -> c_int {

@@ -8,7 +8,7 @@ use weft_ipc::umad_ring::{AnswerReader, Slot, UMAD_BELL, UMAD_SLOT_BYTES};
 use zerocopy::FromBytes;
 
 use crate::errors::errno;
-use crate::socket::poll;
+use crate::poll::poll;
 
 /// Minimum room for a datagram in a program's buffer, however long the datagram is.
 const MAD_LEN: usize = 256;

@@ -3,8 +3,8 @@
 use libc::{EIO, ENOENT, c_int};
 use weft_abi_types::{UMAD_CA_MAX_PORTS, UMAD_CA_NAME_LEN, UMAD_MAX_PORTS};
 
+use crate::adapter::{Ca, Port};
 use crate::files;
-use crate::source::{Ca, Port};
 
 const CLASS: &str = "/sys/class/infiniband";
 const CLASS_MAD: &str = "/sys/class/infiniband_mad";

@@ -1,7 +1,7 @@
 //! `libibumad.so.3`, drop-in: management datagrams to and from the kernel's `/dev/infiniband/umadN`, and for programs
 //! of a virtual host (`weft run --host`) to and from a fabric in the daemon.
 //!
-//! A [`source`] describes adapters and the state of their ports; there are two, [`kernel`] and [`virtual_host`]. The
+//! A [`source`] reports adapters and the state of their ports; there are two, [`kernel`] and [`virtual_host`]. The
 //! rest (port selection, pairs of interfaces, lists) is derived from that. A port of a virtual host is a [`socket`] to
 //! the daemon, with rings in shared memory beside it; an [`inbox`] holds datagrams that the program has not received
 //! yet. The C structures are in `weft_abi_types`; `ibumad.sym` lists the exported symbols and their versions.
@@ -13,6 +13,7 @@
 #![allow(clippy::missing_safety_doc, reason = "the contracts are those of the umad manual pages")]
 #![allow(clippy::not_unsafe_ptr_arg_deref, reason = "the functions are C's, which knows no unsafe")]
 
+mod adapter;
 mod agent;
 mod buffer;
 mod busy_poll;
@@ -26,6 +27,7 @@ mod kernel;
 mod list;
 mod names;
 mod pairs;
+mod poll;
 mod port;
 mod resolve;
 mod socket;

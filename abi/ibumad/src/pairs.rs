@@ -4,9 +4,9 @@
 use libc::{ENODEV, c_char, c_int, c_uint};
 use weft_abi_types::{UMAD_MAX_PORTS, umad_ca_pair};
 
+use crate::adapter::{Ca, NODE_TYPE_SWITCH, Port};
 use crate::errors::set_errno;
-use crate::source::{self, Ca, NODE_TYPE_SWITCH, Port};
-use crate::text;
+use crate::{source, text};
 
 const STATE_DOWN: u32 = 1;
 

@@ -4,9 +4,10 @@ use libc::{EINVAL, EIO, ENODEV, EOPNOTSUPP, c_char, c_int, c_ulong};
 use std::ffi::CString;
 use weft_abi_types::umad_port;
 
+use crate::adapter::Port;
 use crate::debug::{trace, warn};
 use crate::errors::errno;
-use crate::source::{self, NODES, Port};
+use crate::source::{self, NODES};
 use crate::{kernel, resolve, text, virtual_host};
 
 /// Version of the kernel interface in use; every kernel since 2.6.24 supports it.

@@ -2,7 +2,8 @@
 
 use libc::{ENODEV, c_int};
 
-use crate::source::{self, Ca, NODE_TYPE_SWITCH, Port};
+use crate::adapter::{Ca, NODE_TYPE_SWITCH, Port};
+use crate::source;
 
 const STATE_ACTIVE: u32 = 4;
 const PHYS_DISABLED: u32 = 3;

@@ -19,6 +19,7 @@ use zerocopy::IntoBytes;
 use crate::busy_poll::BusyPoll;
 use crate::errors::errno;
 use crate::inbox::{Inbox, Received};
+use crate::poll::poll;
 
 /// Maximum number of agents on one port.
 const AGENTS_MAX: u32 = 32;
@@ -272,16 +273,5 @@ fn send_packet(fd: c_int, head: &[u8], rest: &[u8]) -> Result<(), c_int> {
             libc::EPIPE | libc::ECONNRESET | libc::ENOTCONN => return Err(ENODEV),
             errno => return Err(errno),
         }
-    }
-}
-
-/// Returns the ready events of a descriptor, none on timeout; an errno value if poll(2) fails.
-pub(crate) fn poll(fd: c_int, events: i16, timeout_ms: c_int) -> Result<i16, c_int> {
-    let mut poll = libc::pollfd { fd, events, revents: 0 };
-    // SAFETY: `poll` points to one structure, as stated.
-    match unsafe { libc::poll(&raw mut poll, 1, timeout_ms) } {
-        1.. => Ok(poll.revents),
-        0 => Ok(0),
-        _ => Err(errno()),
     }
 }

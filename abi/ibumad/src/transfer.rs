@@ -9,7 +9,8 @@ use zerocopy::FromBytes;
 use crate::debug::{self, trace, umad_dump};
 use crate::errors::{errno, set_errno};
 use crate::inbox::Received;
-use crate::socket::{self, Socket};
+use crate::poll::poll;
+use crate::socket::Socket;
 use crate::virtual_host;
 
 const HEAD: usize = size_of::<ib_user_mad>();
@@ -74,7 +75,7 @@ fn written(port_id: c_int, socket: &Socket, head: &UmadHead, mad: &[u8]) -> isiz
 fn wait(port_id: c_int, timeout_ms: c_int) -> c_int {
     let waited = match virtual_host::opened(port_id) {
         Some(opened) => opened.socket.wait(port_id, deadline(timeout_ms)),
-        None => match socket::poll(port_id, libc::POLLIN, timeout_ms) {
+        None => match poll(port_id, libc::POLLIN, timeout_ms) {
             Ok(0) => Err(ETIMEDOUT),
             Ok(_) => Ok(()),
             Err(errno) => Err(errno),

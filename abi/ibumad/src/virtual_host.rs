@@ -8,9 +8,9 @@ use weft_ipc::umad::UmadAgent;
 use weft_ipc::umad_ring::program_ends;
 use weft_ipc::{ConnectOptions, DeviceInfo, HOST_VARIABLE, IbPort, InfiniBand, OpenPort, UmadClient, UmadError};
 
+use crate::adapter::{Ca, Port};
 use crate::debug::{trace, warn};
 use crate::socket::Socket;
-use crate::source::{Ca, Port};
 
 const NODE_TYPE_CA: u32 = 1;
 

@@ -14,13 +14,11 @@ use weft_client::umad::{Calls, replace};
 
 mod answers;
 mod random;
+mod state;
 
 pub use random::Random;
+use state::{FuzzUmad, HEAD};
 
-/// Bytes in front of the datagram: `struct ib_user_mad`.
-const HEAD: usize = 64;
-/// Byte offset of the status in the head.
-const STATUS_AT: usize = 4;
 /// Number of requests after which a tool counts as looping forever.
 const QUESTIONS_MAX: u64 = 400_000;
 /// Maximum number of unsolicited requests, sent to a server that waits without limit.
@@ -28,17 +26,6 @@ const UNASKED_MAX: u32 = 40;
 
 thread_local! {
     static LIAR: RefCell<Option<FuzzUmad>> = const { RefCell::new(None) };
-}
-
-/// State of the false fabric.
-struct FuzzUmad {
-    random: Random,
-    /// Seed of the fabric's attributes, which makes them the same in every answer.
-    fabric: u64,
-    waiting: VecDeque<Vec<u8>>,
-    questions: u64,
-    unasked: u32,
-    agents: c_int,
 }
 
 /// Makes this thread use the false fabric from now on.

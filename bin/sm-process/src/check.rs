@@ -15,8 +15,8 @@ use weft_sm::qos::{Policy, policy};
 use weft_tool::fabric::{finish, session, spell};
 use weft_tool::topology_source::SourceArgs;
 
-use super::args::RunArgs;
 use super::files::{self, Files};
+use super::run_args::RunArgs;
 use super::simulate;
 use crate::output;
 

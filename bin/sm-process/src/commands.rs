@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::console::WAIT;
-use super::serve::Server;
+use super::running_manager::RunningManager;
 use super::{balance, dump, metrics};
 
 /// A command of the console.
@@ -11,7 +11,7 @@ struct Command {
     name: &'static str,
     arguments: &'static str,
     about: &'static str,
-    answer: fn(&mut Server, &[&str]) -> String,
+    answer: fn(&mut RunningManager, &[&str]) -> String,
 }
 
 const COMMANDS: &[Command] = &[
@@ -25,24 +25,24 @@ const COMMANDS: &[Command] = &[
         name: "status",
         arguments: "[--json]",
         about: "show state, master, sweeps, datagrams, routing",
-        answer: |server, words| match words {
-            ["--json", ..] => metrics::json(&server.manager),
-            _ => metrics::text(&server.manager),
+        answer: |sm, words| match words {
+            ["--json", ..] => metrics::json(&sm.manager),
+            _ => metrics::text(&sm.manager),
         },
     },
     Command {
         name: WAIT,
         arguments: "",
         about: "show the status as soon as the subnet is up",
-        answer: |server, _| metrics::text(&server.manager),
+        answer: |sm, _| metrics::text(&sm.manager),
     },
     Command {
         name: "resweep",
         arguments: "[heavy|light]",
         about: "sweep the subnet now",
-        answer: |server, words| {
+        answer: |sm, words| {
             let heavy = words.first() != Some(&"light");
-            server.manager.sweep(heavy);
+            sm.manager.sweep(heavy);
             format!("{} sweep\n", if heavy { "heavy" } else { "light" })
         },
     },
@@ -56,9 +56,9 @@ const COMMANDS: &[Command] = &[
         name: "reroute",
         arguments: "",
         about: "read the configuration again, compute and write all tables",
-        answer: |server, _| server.reload() + "\n",
+        answer: |sm, _| sm.reload() + "\n",
     },
-    Command { name: "reload", arguments: "", about: "same as reroute", answer: |server, _| server.reload() + "\n" },
+    Command { name: "reload", arguments: "", about: "same as reroute", answer: |sm, _| sm.reload() + "\n" },
     Command { name: "priority", arguments: "[0-15]", about: "show or set the SM priority", answer: priority },
     Command { name: "loglevel", arguments: "[FLAGS]", about: "show or set the log flags", answer: log_level },
     Command {
@@ -78,38 +78,38 @@ const COMMANDS: &[Command] = &[
         name: "routing",
         arguments: "",
         about: "show the routing engine and the quality of its tables",
-        answer: |server, _| metrics::routing(&server.manager),
+        answer: |sm, _| metrics::routing(&sm.manager),
     },
     Command {
         name: "portstatus",
         arguments: "[ca|switch|router]",
         about: "count ports by state, width and speed",
-        answer: |server, words| metrics::ports(server.manager.subnet(), words.first().copied()),
+        answer: |sm, words| metrics::ports(sm.manager.subnet(), words.first().copied()),
     },
     Command {
         name: "querylid",
         arguments: "LID",
         about: "describe the port with a LID",
-        answer: |server, words| metrics::who_has(server.manager.subnet(), words.first().copied()),
+        answer: |sm, words| metrics::who_has(sm.manager.subnet(), words.first().copied()),
     },
     Command {
         name: "switchbalance",
         arguments: "[verbose] [GUID]",
         about: "list switches that use their ports to other switches unevenly",
-        answer: |server, words| balance::switches(server.manager.subnet(), words),
+        answer: |sm, words| balance::switches(sm.manager.subnet(), words),
     },
     Command {
         name: "lidbalance",
         arguments: "[GUID]",
         about: "list ports whose LIDs share a path while others are free",
-        answer: |server, words| balance::lids_of_ports(server.manager.subnet(), words),
+        answer: |sm, words| balance::lids_of_ports(sm.manager.subnet(), words),
     },
     Command {
         name: "update_desc",
         arguments: "",
         about: "ask every node for its name again",
-        answer: |server, _| {
-            server.manager.read_names();
+        answer: |sm, _| {
+            sm.manager.read_names();
             "every node is asked for its name\n".to_owned()
         },
     },
@@ -123,22 +123,17 @@ const COMMANDS: &[Command] = &[
         name: "dump",
         arguments: "[DIRECTORY]",
         about: "write OpenSM's dump files",
-        answer: |server, words| {
-            let directory = words.first().map_or_else(|| server.files.dump_dir(), |dir| (*dir).to_owned());
-            dump::write(&server.manager, &directory)
+        answer: |sm, words| {
+            let directory = words.first().map_or_else(|| sm.files.dump_dir(), |dir| (*dir).to_owned());
+            dump::write(&sm.manager, &directory)
         },
     },
-    Command {
-        name: "dump_conf",
-        arguments: "",
-        about: "show the options in force",
-        answer: |server, _| server.files.shown(),
-    },
+    Command { name: "dump_conf", arguments: "", about: "show the options in force", answer: |sm, _| sm.files.shown() },
     Command {
         name: "metrics",
         arguments: "",
         about: "print SM metrics in Prometheus format",
-        answer: |server, _| metrics::prometheus(&server.manager),
+        answer: |sm, _| metrics::prometheus(&sm.manager),
     },
     Command {
         name: "version",
@@ -156,19 +151,19 @@ const COMMANDS: &[Command] = &[
         name: "shutdown",
         arguments: "",
         about: "hand the subnet over to a standby manager, if there is one, and exit",
-        answer: |server, _| {
-            server.end();
+        answer: |sm, _| {
+            sm.end();
             "ends\n".to_owned()
         },
     },
 ];
 
 /// Executes a command line and returns the answer.
-pub fn answer(server: &mut Server, line: &str) -> String {
+pub fn answer(sm: &mut RunningManager, line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let Some((name, rest)) = words.split_first() else { return String::new() };
     match COMMANDS.iter().find(|command| command.name == *name) {
-        Some(command) => (command.answer)(server, rest),
+        Some(command) => (command.answer)(sm, rest),
         None => format!("no command is called {name}; these are:\n{}", help(&[])),
     }
 }
@@ -186,25 +181,25 @@ fn help(words: &[&str]) -> String {
     text
 }
 
-fn sweep(server: &mut Server, words: &[&str]) -> String {
+fn sweep(sm: &mut RunningManager, words: &[&str]) -> String {
     match words {
-        ["on"] => server.manager.set_sweeping(true),
-        ["off"] => server.manager.set_sweeping(false),
+        ["on"] => sm.manager.set_sweeping(true),
+        ["off"] => sm.manager.set_sweeping(false),
         [] => {}
         _ => return "say sweep on, or sweep off\n".to_owned(),
     }
-    format!("sweeping is {}\n", if server.manager.is_sweeping() { "on" } else { "off" })
+    format!("sweeping is {}\n", if sm.manager.is_sweeping() { "on" } else { "off" })
 }
 
-fn modules(server: &mut Server, _: &[&str]) -> String {
+fn modules(sm: &mut RunningManager, _: &[&str]) -> String {
     let mut text = String::new();
-    for entry in server.log.modules() {
+    for entry in sm.log.modules() {
         let _ = writeln!(text, "{:<24} 0x{:02x}", entry.module, entry.flags);
     }
     if text.is_empty() { "no module has log flags of its own\n".to_owned() } else { text }
 }
 
-fn port_guids(server: &mut Server, words: &[&str]) -> String {
+fn port_guids(sm: &mut RunningManager, words: &[&str]) -> String {
     let (file, words) = match words {
         ["file", file, rest @ ..] => (Some(*file), rest),
         rest => (None, rest),
@@ -212,7 +207,7 @@ fn port_guids(server: &mut Server, words: &[&str]) -> String {
     if words.is_empty() {
         return "give a word of the node names to search for\n".to_owned();
     }
-    let guids = balance::port_guids(server.manager.subnet(), words);
+    let guids = balance::port_guids(sm.manager.subnet(), words);
     let text: String = guids.iter().map(|guid| format!("0x{guid:016x}\n")).collect();
     match file {
         None => text,
@@ -223,31 +218,31 @@ fn port_guids(server: &mut Server, words: &[&str]) -> String {
     }
 }
 
-fn priority(server: &mut Server, words: &[&str]) -> String {
+fn priority(sm: &mut RunningManager, words: &[&str]) -> String {
     match words.first().map(|word| word.parse::<u8>()) {
-        None => format!("{}\n", server.manager.setup().sm_priority),
+        None => format!("{}\n", sm.manager.setup().sm_priority),
         Some(Ok(priority)) if priority <= 15 => {
-            server.manager.set_priority(priority);
+            sm.manager.set_priority(priority);
             format!("priority {priority}\n")
         }
         Some(_) => "a priority is a number from 0 to 15\n".to_owned(),
     }
 }
 
-fn log_level(server: &mut Server, words: &[&str]) -> String {
+fn log_level(sm: &mut RunningManager, words: &[&str]) -> String {
     match words.first().map(|word| weft_sm::options::number(word)) {
-        None => format!("0x{:02x}\n", server.log.flags()),
+        None => format!("0x{:02x}\n", sm.log.flags()),
         Some(Ok(flags)) if flags <= 0xff => {
-            server.log.set_flags(flags as u8);
+            sm.log.set_flags(flags as u8);
             format!("0x{flags:02x}\n")
         }
         Some(_) => "flags are a number up to 0xff, such as 0x03\n".to_owned(),
     }
 }
 
-fn last_lines(server: &mut Server, words: &[&str]) -> String {
+fn last_lines(sm: &mut RunningManager, words: &[&str]) -> String {
     let count = words.first().and_then(|word| word.parse().ok()).unwrap_or(40);
-    server.log.last(count)
+    sm.log.last(count)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::output;
 #[derive(Args, Debug, Default)]
 pub struct TargetArgs {
     /// Use the manager on the port with this GUID [default: the only one]
-    #[arg(short = 'g', long, value_name = "GUID", value_parser = super::args::guid)]
+    #[arg(short = 'g', long, value_name = "GUID", value_parser = super::run_args::guid)]
     guid: Option<u64>,
 }
 

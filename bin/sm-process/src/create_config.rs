@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 
 use weft_sm::options::DIRECTORIES;
 
-use super::args::RunArgs;
 use super::files::Files;
+use super::run_args::RunArgs;
 use crate::output;
 
 /// Writes the options in force to a file; `-` is standard output. A file at a default path of the configuration names

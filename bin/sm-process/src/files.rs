@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use weft_sm::manager::{Level, Manager, Setup};
 use weft_sm::options::{self, DIRECTORIES, Diagnostic, FILE_LEN_MAX, Options, files as named};
 
-use super::args::RunArgs;
 use super::log::{Log, LogOptions};
+use super::run_args::RunArgs;
 use super::unread;
 use crate::named_file;
 

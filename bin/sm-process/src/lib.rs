@@ -17,6 +17,8 @@ mod metrics;
 mod opensm_words;
 mod port;
 mod preview;
+mod run_args;
+mod running_manager;
 mod serve;
 mod simulate;
 mod terminal;
@@ -39,11 +41,12 @@ use weft_sys::signals::SignalQueue;
 // The modules name these `crate::output`, `crate::errln!` and so on.
 use weft_tool::{errln, named_file, outln, output};
 
-use args::{RunArgs, SmCommand};
+use args::SmCommand;
 use control::Conversation;
 use files::Files;
 use log::Log;
 use port::SmPort;
+use run_args::RunArgs;
 use serve::Server;
 
 /// Runs the command.

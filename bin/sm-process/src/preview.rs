@@ -11,8 +11,8 @@ use weft_sm::routing;
 use weft_tool::fabric::finish;
 use weft_tool::topology_source::SourceArgs;
 
-use super::args::RunArgs;
 use super::files::Files;
+use super::run_args::RunArgs;
 use super::{dump, metrics, simulate};
 use crate::{outln, output};
 

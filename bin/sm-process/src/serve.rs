@@ -12,11 +12,12 @@ use weft_sys::signals::SignalQueue;
 use weft_verbs::Instant as ManagerInstant;
 use weft_wire::mad::subn::SmState;
 
-use super::args::RunArgs;
 use super::control::Control;
 use super::files::Files;
 use super::log::Log;
 use super::port::{Received, SmPort};
+use super::run_args::RunArgs;
+use super::running_manager::RunningManager;
 use super::threads::Jobs;
 use super::timeouts::Overdue;
 use super::{commands, console, dump, metrics};
@@ -35,9 +36,7 @@ const ANSWERS_PER_TURN: usize = 32;
 
 /// A manager with everything that it needs.
 pub struct Server {
-    pub(super) manager: Manager,
-    pub(super) files: Files,
-    pub(super) log: Log,
+    sm: RunningManager,
     port: SmPort,
     jobs: Jobs,
     timeouts: Overdue,
@@ -54,16 +53,12 @@ pub struct Server {
     was_up: bool,
     /// End as soon as the subnet is up.
     once: bool,
-    ending: Option<Instant>,
     /// When the administrator's records will be stored.
     keep_at: Option<Instant>,
 }
 
 /// How long changes of the administrator's records are gathered before they are stored.
 const KEEP_AFTER: Duration = Duration::from_secs(1);
-
-/// How long an ending manager tries to hand its subnet over.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 impl Server {
     /// Opens the control socket and the event sources.
@@ -80,29 +75,25 @@ impl Server {
         let (setup, diagnostics) = files.setup(guid, None);
         files.diagnostics().iter().for_each(|diagnostic| log.remember(diagnostic));
         diagnostics.iter().for_each(|diagnostic| log.diagnostic(diagnostic));
-        let (started, now) = (Instant::now(), ManagerInstant(0));
         Ok(Server {
-            manager: Manager::new(now, setup),
+            sm: RunningManager { manager: Manager::new(ManagerInstant(0), setup), files, log, guid, ending: None },
             jobs: Jobs::new(Arc::clone(&wake)),
             timeouts: Overdue::default(),
-            ending: None,
             keep_at: None,
             waiting: Vec::new(),
             rose: false,
             was_up: false,
-            files,
-            log,
             port,
             control,
             signals,
             wake,
             epoll,
-            started,
+            started: Instant::now(),
             once: args.once,
         })
     }
 
-    pub(super) fn time(&self, now: Instant) -> ManagerInstant {
+    fn time(&self, now: Instant) -> ManagerInstant {
         ManagerInstant(u64::try_from(now.saturating_duration_since(self.started).as_nanos()).unwrap_or(u64::MAX))
     }
 
@@ -114,7 +105,7 @@ impl Server {
         let mut ready = Vec::new();
         loop {
             self.perform()?;
-            if self.ending.is_some_and(|at| Instant::now() >= at || self.has_handed_over()) {
+            if self.sm.ending.is_some_and(|at| Instant::now() >= at || self.has_handed_over()) {
                 self.farewell();
                 return Ok(());
             }
@@ -139,11 +130,11 @@ impl Server {
 
     fn timeout(&mut self) -> Option<Duration> {
         let now = Instant::now();
-        let manager = self.manager.poll_timeout().map(|at| self.started + Duration::from_nanos(at.0));
+        let manager = self.sm.manager.poll_timeout().map(|at| self.started + Duration::from_nanos(at.0));
         // Pending requests are answered without a wait, right after the newly received datagrams are read.
-        let asked = self.manager.administrator().has_more().then_some(now);
+        let asked = self.sm.manager.administrator().has_more().then_some(now);
         let next =
-            [manager, self.timeouts.poll_timeout(), self.ending, self.keep_at, asked].into_iter().flatten().min();
+            [manager, self.timeouts.poll_timeout(), self.sm.ending, self.keep_at, asked].into_iter().flatten().min();
         next.map(|at| at.saturating_duration_since(now))
     }
 
@@ -151,10 +142,10 @@ impl Server {
         let now = Instant::now();
         let time = self.time(now);
         while let Some(mad) = self.timeouts.poll(now) {
-            self.manager.handle_smp_timeout(time, &mad);
+            self.sm.manager.handle_smp_timeout(time, &mad);
         }
-        if self.manager.poll_timeout().is_some_and(|at| at <= time) {
-            self.manager.handle_timeout(time);
+        if self.sm.manager.poll_timeout().is_some_and(|at| at <= time) {
+            self.sm.manager.handle_timeout(time);
         }
         if self.keep_at.is_some_and(|at| at <= now) {
             self.keep_data_base();
@@ -169,14 +160,14 @@ impl Server {
                 None => return Ok(()),
                 Some(Received::Smp(from, mad)) => {
                     self.timeouts.ended(&mad);
-                    self.manager.handle_smp(time, &from, &mad);
+                    self.sm.manager.handle_smp(time, &from, &mad);
                 }
                 Some(Received::SmpTimeout(mad)) => {
                     self.timeouts.ended(&mad);
-                    self.manager.handle_smp_timeout(time, &mad);
+                    self.sm.manager.handle_smp_timeout(time, &mad);
                 }
-                Some(Received::Gmp(from, bytes)) => self.manager.handle_gmp(time, &from, &bytes),
-                Some(Received::GmpTimeout(to, bytes)) => self.manager.handle_gmp_timeout(time, &to, &bytes),
+                Some(Received::Gmp(from, bytes)) => self.sm.manager.handle_gmp(time, &from, &bytes),
+                Some(Received::GmpTimeout(to, bytes)) => self.sm.manager.handle_gmp_timeout(time, &to, &bytes),
             }
             self.transmit_smps();
         }
@@ -188,11 +179,11 @@ impl Server {
         self.transmit_smps();
         let now = Instant::now();
         for _ in 0..ANSWERS_PER_TURN {
-            let Some(gmp) = self.manager.poll_gmp() else { return };
+            let Some(gmp) = self.sm.manager.poll_gmp() else { return };
             if let Err(error) = self.port.send_gmp(&gmp) {
-                self.log.line(Level::Error, &format!("cannot send to LID {}: {error}", gmp.to.lid));
+                self.sm.log.line(Level::Error, &format!("cannot send to LID {}: {error}", gmp.to.lid));
                 if !gmp.timeout.is_zero() {
-                    self.manager.handle_gmp_timeout(self.time(now), &gmp.to, &gmp.bytes);
+                    self.sm.manager.handle_gmp_timeout(self.time(now), &gmp.to, &gmp.bytes);
                 }
             }
         }
@@ -200,13 +191,13 @@ impl Server {
 
     fn transmit_smps(&mut self) {
         let now = Instant::now();
-        while let Some(smp) = self.manager.poll_smp() {
+        while let Some(smp) = self.sm.manager.poll_smp() {
             match self.port.send_smp(&smp) {
                 Ok(()) => self.timeouts.sent(now, &smp),
                 Err(error) => {
-                    self.log.line(Level::Error, &format!("cannot send an SMP: {error}"));
+                    self.sm.log.line(Level::Error, &format!("cannot send an SMP: {error}"));
                     if !smp.timeout.is_zero() {
-                        self.manager.handle_smp_timeout(self.time(now), &smp.mad);
+                        self.sm.manager.handle_smp_timeout(self.time(now), &smp.mad);
                     }
                 }
             }
@@ -216,21 +207,21 @@ impl Server {
     /// Carries out the manager's pending work.
     fn perform(&mut self) -> Result<()> {
         while let Some(done) = self.jobs.poll_done() {
-            self.manager.handle_job(self.time(Instant::now()), done);
+            self.sm.manager.handle_job(self.time(Instant::now()), done);
         }
         // Must precede the manager's first query of its own port, whose capabilities include IsSM.
-        self.port.set_is_sm(self.manager.is_sm() && self.ending.is_none())?;
+        self.port.set_is_sm(self.sm.manager.is_sm() && self.sm.ending.is_none())?;
         self.transmit();
-        while let Some(job) = self.manager.poll_job() {
+        while let Some(job) = self.sm.manager.poll_job() {
             self.jobs.start(job);
         }
-        while let Some(event) = self.manager.poll_event() {
+        while let Some(event) = self.sm.manager.poll_event() {
             self.on_event(&event);
         }
         if self.rose && self.is_up() {
             self.tell_up();
         }
-        self.log.flush();
+        self.sm.log.flush();
         Ok(())
     }
 
@@ -256,61 +247,32 @@ impl Server {
     fn on_signal(&mut self, signal: i32) {
         match signal {
             libc::SIGHUP => {
-                let text = self.reload();
-                self.log.line(Level::System, &text);
+                let text = self.sm.reload();
+                self.sm.log.line(Level::System, &text);
             }
             libc::SIGUSR1 => {
-                if let Err(error) = self.log.reopen(false) {
-                    self.log.line(Level::Error, &format!("cannot open the log again: {error}"));
+                if let Err(error) = self.sm.log.reopen(false) {
+                    self.sm.log.line(Level::Error, &format!("cannot open the log again: {error}"));
                 }
             }
-            _ => self.end(),
+            _ => self.sm.end(),
         }
-    }
-
-    /// Reads the configuration again and returns a message about it.
-    pub(super) fn reload(&mut self) -> String {
-        let changed = match self.files.read_again() {
-            Ok(changed) => changed,
-            Err(error) => return format!("configuration left as it was: {error:#}"),
-        };
-        let (options, diagnostics) = self.files.log();
-        let name = options.path.clone().unwrap_or_default();
-        if let Err(error) = self.log.change(options) {
-            self.log.line(Level::Error, &format!("cannot write the log {}: {error}", name.display()));
-        }
-        let (setup, said) = self.files.setup(self.port.device().port_guid, Some(self.manager.setup()));
-        for diagnostic in self.files.diagnostics().iter().chain(&diagnostics).chain(&said) {
-            self.log.diagnostic(diagnostic);
-        }
-        for line in changed {
-            self.log.line(Level::Info, &line);
-        }
-        self.manager.reload(setup);
-        "configuration read anew, heavy sweep".to_owned()
     }
 
     /// GUID of the manager's port.
     pub fn guid(&self) -> u64 {
-        self.port.device().port_guid
-    }
-
-    /// Starts to end: the manager hands the subnet over if another takes it.
-    pub(super) fn end(&mut self) {
-        let now = Instant::now();
-        self.ending = Some(now + FAREWELL);
-        self.manager.shut_down();
+        self.sm.guid
     }
 
     /// Whether another manager has the subnet, or none is there to take it.
     fn has_handed_over(&self) -> bool {
-        let status = self.manager.status();
+        let status = self.sm.manager.status();
         status.state != SmState::MASTER || status.left == 0
     }
 
     fn farewell(&mut self) {
-        self.log.line(Level::System, "Exiting SM");
-        self.files.keep_lids(&self.manager, &mut self.log);
+        self.sm.log.line(Level::System, "Exiting SM");
+        self.sm.files.keep_lids(&self.sm.manager, &mut self.sm.log);
         if self.keep_at.is_some() {
             self.keep_data_base();
         }
@@ -318,7 +280,7 @@ impl Server {
 
     fn keep_data_base(&mut self) {
         self.keep_at = None;
-        self.files.keep_data_base(&mut self.manager, &mut self.log);
+        self.sm.files.keep_data_base(&mut self.sm.manager, &mut self.sm.log);
     }
 
     fn on_line(&mut self, who: u64, line: &str) {
@@ -326,21 +288,21 @@ impl Server {
             console::EVENTS => self.control.follow(who),
             console::WAIT if !self.is_up() => self.waiting.push(who),
             line => {
-                let answer = commands::answer(self, line);
+                let answer = commands::answer(&mut self.sm, line);
                 self.control.answer(&self.epoll, who, &answer);
             }
         }
     }
 
     fn on_event(&mut self, event: &Event) {
-        self.log.event(event);
+        self.sm.log.event(event);
         if self.control.has_followers() {
             self.control.tell(&self.epoll, &metrics::event_json(event));
         }
         match event {
-            Event::LidsChanged => self.files.keep_lids(&self.manager, &mut self.log),
-            Event::KeysChanged => self.files.keep_keys(&self.manager, &mut self.log),
-            Event::SweepEnded(_) => self.files.keep_again(&mut self.manager, &mut self.log),
+            Event::LidsChanged => self.sm.files.keep_lids(&self.sm.manager, &mut self.sm.log),
+            Event::KeysChanged => self.sm.files.keep_keys(&self.sm.manager, &mut self.sm.log),
+            Event::SweepEnded(_) => self.sm.files.keep_again(&mut self.sm.manager, &mut self.sm.log),
             Event::DataBaseChanged => {
                 self.keep_at.get_or_insert_with(|| Instant::now() + KEEP_AFTER);
             }
@@ -351,7 +313,7 @@ impl Server {
 
     /// Whether the subnet is up and all node names are known.
     fn is_up(&self) -> bool {
-        self.manager.status().is_up && self.manager.has_names()
+        self.sm.manager.status().is_up && self.sm.manager.has_names()
     }
 
     /// Tells the waiting clients that the subnet is up; with `once`, also ends.
@@ -362,23 +324,23 @@ impl Server {
             // harmless.
             let _ = weft_sys::mapping::release_code();
         }
-        if self.log.flags() & dump::ROUTING != 0 {
+        if self.sm.log.flags() & dump::ROUTING != 0 {
             self.dump();
         }
         for who in std::mem::take(&mut self.waiting) {
-            let answer = metrics::prometheus(&self.manager);
+            let answer = metrics::prometheus(&self.sm.manager);
             self.control.answer(&self.epoll, who, &answer);
         }
         if self.once {
-            self.end();
+            self.sm.end();
         }
     }
 
     /// Writes OpenSM's dump files and logs errors.
     fn dump(&mut self) {
-        let told = dump::write(&self.manager, &self.files.dump_dir());
+        let told = dump::write(&self.sm.manager, &self.sm.files.dump_dir());
         for why in told.lines().filter(|line| line.starts_with("cannot")) {
-            self.log.line(Level::Error, why);
+            self.sm.log.line(Level::Error, why);
         }
     }
 }

@@ -3,27 +3,15 @@
 
 mod build;
 mod installed;
+mod names;
 mod origin;
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+pub use names::{AUDIT, SONAMES, VIEW, all_names, soname_of};
 pub use weft_tool::announce::announce_daemon;
-
-/// The libraries, by the names that programs request from the loader.
-pub const SONAMES: [&str; 3] = ["libibverbs.so.1", "librdmacm.so.1", "libibumad.so.3"];
-
-/// The library for LD_AUDIT, with which the loader finds those wherever it looks.
-pub const AUDIT: &str = "libweft_audit.so";
-
-/// The library for LD_PRELOAD, which shows the devices where nothing may be mounted.
-pub const VIEW: &str = "libweft_view.so";
-
-/// Every library beside the command.
-pub fn all_names() -> impl Iterator<Item = &'static str> {
-    SONAMES.into_iter().chain([AUDIT, VIEW])
-}
 
 /// Finds the directory of Weft's libraries, as an absolute path.
 ///

@@ -23,6 +23,7 @@ pub mod gsi_faults;
 pub mod hops;
 pub mod host;
 pub mod ledgers;
+pub mod left;
 pub mod limits;
 pub mod log;
 pub mod netdev;

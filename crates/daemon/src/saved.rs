@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::broker::Left;
 use crate::devices::SavedDevice;
+use crate::left::Left;
 use crate::slots::SavedSlot;
 
 /// All state for a successor.

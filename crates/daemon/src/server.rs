@@ -4,17 +4,19 @@
 mod cm;
 mod packet_channels;
 mod placement;
+mod polled_channels;
+mod polled_rings;
 mod rings;
 mod umad;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use weft_ipc::umad::UMAD_PACKET_BYTES_MAX;
-use weft_ipc::{HelloReply, HelloStatus, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
+use weft_ipc::{ConnectOptions, HelloReply, HelloStatus, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
 use weft_link::FaultSpec;
 use weft_mad::GmpAddress;
 use weft_sys::batch::RecvBatch;
@@ -32,8 +34,8 @@ use crate::pool::{PoolHost, Survivors, survivors};
 use crate::routes::{self, Routes};
 use crate::slots::ClientId;
 use crate::standby::Standby;
-use packet_channels::Attended;
-use rings::Rings;
+use polled_channels::Attended;
+use polled_rings::Rings;
 
 const TOKEN_LISTENER: u64 = 0;
 const TOKEN_ROUTES: u64 = 1;
@@ -50,6 +52,9 @@ const TOKEN_UMAD: u64 = 1 << 61;
 const TOKEN_CHANNELS: u64 = 1 << 63;
 
 const BACKLOG: i32 = 128;
+
+/// Packets of a port for management datagrams that are read together.
+const UMAD_PACKETS_PER_READ: usize = 64;
 
 /// Descriptor limit to assume if the real one is unknown.
 const DESCRIPTORS_MIN: u64 = 1024;
@@ -173,14 +178,36 @@ impl Server {
             gsi_watched: false,
             gmps: Vec::new(),
             gsi_faults: SessionFaults::default(),
-            umad_batch: RecvBatch::new(umad::PACKETS_PER_READ, UMAD_PACKET_BYTES_MAX),
+            umad_batch: RecvBatch::new(UMAD_PACKETS_PER_READ, UMAD_PACKET_BYTES_MAX),
             rings: Rings::new(Instant::now()),
             attended: Attended::new(Instant::now()),
         }))
     }
 
+    /// Becomes the successor of a dead daemon, whose standby this process was and whose anchor it holds.
+    fn take_over(options: &Options, anchor: OwnedFd) {
+        let mut log = Log::open(&options.log);
+        match Server::new(options, Log::open(&options.log)) {
+            Ok(Some(mut server)) => {
+                log.note(format_args!("stood by and takes over"));
+                server.inherit(&anchor);
+                drop(anchor);
+                if let Err(error) = server.serve() {
+                    log.note(format_args!("failed: {error:#}"));
+                }
+            }
+            // A process that outlived the daemon has already started another.
+            _ => {
+                let connect = ConnectOptions { socket_name: options.socket_name.clone(), ..ConnectOptions::default() };
+                if let Err(error) = weft_ipc::offer_anchor(&connect, anchor.as_fd()) {
+                    log.note(format_args!("standby could not hand over the sockets: {error}"));
+                }
+            }
+        }
+    }
+
     /// Takes over the pool of a predecessor that this process was the standby of.
-    pub(crate) fn inherit(&mut self, anchor: &OwnedFd) {
+    fn inherit(&mut self, anchor: &OwnedFd) {
         if let Err(refusal) = self.broker.inherit(Instant::now(), anchor, &mut self.host) {
             self.log.note(format_args!("cannot inherit: {}", refusal.text));
         }
@@ -374,10 +401,13 @@ impl Server {
         // The standby inherits the allowed processors: lift the restriction made for a program's sake.
         self.rings.go_anywhere();
         match (self.broker.needs_standby(), self.host.anchor()) {
-            (true, Some(anchor)) if self.standby.is_none() => match Standby::start(&self.options, anchor) {
-                Ok(standby) => self.standby = Some(standby),
-                Err(error) => self.log.note(format_args!("cannot have a standby: {error}")),
-            },
+            (true, Some(anchor)) if self.standby.is_none() => {
+                let options = self.options.clone();
+                match Standby::start(anchor, move |anchor| Server::take_over(&options, anchor)) {
+                    Ok(standby) => self.standby = Some(standby),
+                    Err(error) => self.log.note(format_args!("cannot have a standby: {error}")),
+                }
+            }
             (false, _) => self.standby.take().into_iter().for_each(Standby::dismiss),
             _ => {}
         }

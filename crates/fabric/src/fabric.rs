@@ -2,17 +2,16 @@
 
 use crate::cable::Cable;
 use crate::event::{Changes, Event};
-use crate::flight::{Flight, Timer, Timers};
+use crate::flight::{Flight, Replica, Timer, Timers};
 use crate::limits::DELIVERIES_MAX;
-use crate::multicast::Replica;
 use crate::node::Node;
 use crate::packet::Packet;
+use crate::pending_traps::Raised;
 use crate::pma::Sampling;
 use crate::port::Port;
 use crate::rng::Rng;
 use crate::state::PhysEvent;
 use crate::topology::{NodeKind, Topology};
-use crate::traps::Raised;
 use crate::{Delivery, MadOut, PortRef, SendError};
 use std::collections::{BTreeMap, VecDeque};
 use weft_verbs::Instant;

@@ -3,6 +3,7 @@
 
 use crate::cable::Cable;
 use crate::flight::Timer;
+use crate::node::AgentFault;
 use crate::port::NONE;
 use crate::topology::{self, End, NodeKind, Speed, Width};
 use crate::{Changes, Fabric, PortRef};
@@ -45,19 +46,6 @@ pub struct CableView {
     pub errors_ppm: u32,
     /// Management datagrams lost, per million.
     pub drop_ppm: u32,
-}
-
-/// Faults of the management agents of a node. The default is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AgentFault {
-    /// Subnet and performance management do not answer.
-    pub silent: bool,
-    /// Response time of the subnet management agent.
-    pub delay: Duration,
-    /// The NodeGUID that NodeInfo reports, for example another node's.
-    pub guid: Option<u64>,
-    /// The number of ports that NodeInfo reports.
-    pub ports: Option<u8>,
 }
 
 impl Fabric {

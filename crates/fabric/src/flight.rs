@@ -51,6 +51,15 @@ impl Timers {
     }
 }
 
+/// A copy of a packet to a group, at a port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replica {
+    pub at: u32,
+    pub hops: u8,
+    pub latency_ns: u64,
+    pub vl: u8,
+}
+
 /// Datagrams in flight, each with its destination port.
 #[derive(Debug, Default)]
 pub(crate) struct Flight {

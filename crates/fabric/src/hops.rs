@@ -2,10 +2,11 @@
 //! VCRC that the last switch gave them. Also packets in flight on cables with latency, and packets that wait for room
 //! at the receiver.
 
+use crate::head::Head;
 use crate::limits::{TRANSIT_BYTES_MAX, TRANSIT_PACKETS_MAX};
 use crate::multicast::{Arrival, PacketInfo};
 use crate::port::NONE;
-use crate::walk::{Head, Refusal, Why};
+use crate::walk::{Refusal, Why};
 use crate::{Fabric, PortRef};
 use std::collections::BTreeMap;
 use weft_verbs::{Duration, Instant};

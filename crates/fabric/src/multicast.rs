@@ -1,12 +1,14 @@
 //! Multicast packets, of which switches send copies along their multicast tables (IBA 18.2.4.3.3), and datagram packets
 //! to one port, hop by hop. The payload stays with the sender: the output is the list of arrivals.
 
+use crate::flight::Replica;
+use crate::head::Head;
 use crate::limits::{COPIES_MAX, HOPS_MAX, MULTICAST_FDB_CAP};
 use crate::node::lane_of;
 use crate::port::NONE;
 use crate::tables::Mft;
 use crate::topology::NodeKind;
-use crate::walk::{Failed, Head, Refusal, Why};
+use crate::walk::{Failed, Refusal, Why};
 use crate::{Fabric, PortRef};
 use weft_verbs::Instant;
 use weft_wire::lrh::{LID_MULTICAST_FIRST, is_multicast, is_unicast};
@@ -211,13 +213,4 @@ impl Fabric {
         let row = switch.as_ref().map_or(&[][..], |switch| switch.mft.row(mlid, switch.positions));
         row.get(position).copied().unwrap_or(0)
     }
-}
-
-/// A copy at a port.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Replica {
-    at: u32,
-    hops: u8,
-    latency_ns: u64,
-    vl: u8,
 }

@@ -1,12 +1,24 @@
 //! Nodes: adapters, switches and routers, with the state that their ports share.
 
-use crate::fault::AgentFault;
 use crate::limits::{LINEAR_FDB_CAP, MULTICAST_FDB_CAP, PKEYS};
+use crate::pending_traps::Traps;
 use crate::tables::{Lft, Mft};
 use crate::topology::{Node as NodeSpec, NodeKind};
-use crate::traps::Traps;
-use weft_verbs::Instant;
+use weft_verbs::{Duration, Instant};
 use weft_wire::mad::subn::{NodeDescription, SwitchInfo};
+
+/// Faults of the management agents of a node. The default is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgentFault {
+    /// Subnet and performance management do not answer.
+    pub silent: bool,
+    /// Response time of the subnet management agent.
+    pub delay: Duration,
+    /// The NodeGUID that NodeInfo reports, for example another node's.
+    pub guid: Option<u64>,
+    /// The number of ports that NodeInfo reports.
+    pub ports: Option<u8>,
+}
 
 /// A node of a running fabric.
 #[derive(Clone, Debug)]

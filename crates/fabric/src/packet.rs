@@ -1,8 +1,8 @@
 //! Management datagrams in transit.
 
 use crate::datagram::{GlobalRoute, MadOut, SendError};
+use crate::head::{Head, MAD_WORDS, MAD_WORDS_GRH};
 use crate::port::Port;
-use crate::walk::{Head, MAD_WORDS, MAD_WORDS_GRH};
 use weft_wire::lrh::LID_PERMISSIVE;
 use weft_wire::mad::subn::Smp;
 use weft_wire::mad::{Class, GSI_QKEY, GSI_QPN, MAD_LEN, Mad, SMI_QPN};

@@ -5,40 +5,14 @@ use crate::Fabric;
 use crate::flight::Timer;
 use crate::limits::{RAISED_MAX, TRAP_INTERVAL_MAX, TRAP_INTERVAL_MIN, TRAP_TRIES_MAX, TRAPS_PENDING_MAX};
 use crate::packet::Packet;
+use crate::pending_traps::{Pending, Raised};
 use crate::port::Port;
 use crate::topology::NodeKind;
-use weft_verbs::{Duration, Instant};
+use weft_verbs::Duration;
 use weft_wire::lrh::is_unicast;
-use weft_wire::mad::notice::{Notice, NoticeDetails, NoticeType, ProducerType, TrapNumber};
+use weft_wire::mad::notice::{Notice, NoticeDetails, NoticeType, ProducerType};
 use weft_wire::mad::subn::{CapabilityMask, Smp, SmpData};
 use weft_wire::mad::{AttrId, Method};
-
-/// A trap to send as soon as the handling of its cause is finished.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Raised {
-    /// The port whose agent sends it.
-    agent: u32,
-    /// Number of the trap, and port of the node.
-    key: (TrapNumber, u8),
-    notice: Notice,
-}
-
-/// The traps of a node that the manager has not repressed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Traps {
-    pending: Vec<Pending>,
-    timer: Option<Instant>,
-}
-
-#[derive(Clone, Debug)]
-struct Pending {
-    agent: u32,
-    key: (TrapNumber, u8),
-    tid: u64,
-    data: SmpData,
-    tries: u8,
-    at: Instant,
-}
 
 impl Fabric {
     /// Raises a trap of a node about its port `number`.

@@ -1,10 +1,11 @@
 //! Verdicts: whether packets between two ports arrive, and the properties of their path, found without sending one.
 //! Connected traffic relies on them, and reports its packets to the path's ports with [`Fabric::account`].
 
+use crate::head::Head;
 use crate::limits::{COPIES_MAX, HOPS_MAX};
 use crate::node::lane_of;
 use crate::port::NONE;
-use crate::walk::{Head, Next, Refusal, Why};
+use crate::walk::{Next, Refusal, Why};
 use crate::{Fabric, PortRef};
 use weft_wire::lrh::{is_multicast, is_unicast};
 use weft_wire::mad::{Rate, Speed};

@@ -2,8 +2,8 @@
 
 use crate::counters::Counter;
 use crate::datagram::GlobalRoute;
+use crate::head::Head;
 use crate::packet::Packet;
-use crate::walk::Head;
 use crate::{Fabric, PortRef};
 use weft_verbs::Instant;
 use weft_wire::lrh::is_multicast;

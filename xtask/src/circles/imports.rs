@@ -63,7 +63,9 @@ impl File {
     fn read_word(&mut self, before: &[Token<'_>], rest: &[Token<'_>], used: &mut BTreeSet<String>) -> usize {
         let Some(first) = rest.first() else { return 1 };
         let last = before.last().map_or("", |token| token.text);
-        if DEFINING.contains(&last) {
+        // `*const T` defines nothing.
+        let is_pointer = before.iter().rev().nth(1).is_some_and(|token| token.text == "*");
+        if DEFINING.contains(&last) && !is_pointer {
             self.defines.insert(first.text.to_owned());
             return 1;
         }
@@ -187,5 +189,11 @@ mod tests {
         let paths: Vec<String> = file.mentions.iter().map(|mention| mention.path.join("::")).collect();
         assert_eq!(paths, ["child::g", "crate::a"]);
         assert!(file.defines.contains("f"));
+    }
+
+    #[test]
+    fn lifetimes_and_pointers_define_nothing() {
+        let file = File::read("fn f(a: &'static T, b: *const U) {} const C: u8 = 0;");
+        assert_eq!(file.defines.into_iter().collect::<Vec<_>>(), ["C", "f"]);
     }
 }

@@ -1,6 +1,7 @@
 //! The false answers.
 
-use super::{FuzzUmad, HEAD, Random, STATUS_AT};
+use super::random::Random;
+use super::state::{FuzzUmad, HEAD, STATUS_AT};
 use crate::ib::mad::{self, DATA_AT, MAD_LEN, SA_DATA_AT};
 
 /// Maximum number of NodeGUIDs in a fabric: walks through more nodes test no other code.

@@ -1,7 +1,7 @@
 //! `ibdiag.conf`: an administrator's defaults for all tools.
 
+use super::common::Common;
 use super::number::number;
-use super::options::Common;
 
 /// Path of the configuration file.
 pub const PATH: &str = "/etc/infiniband-diags/ibdiag.conf";

@@ -10,6 +10,7 @@
 
 pub mod address;
 pub mod batch;
+mod common;
 pub mod config;
 pub mod field;
 pub mod fields;
@@ -27,6 +28,7 @@ pub mod report;
 mod resolve;
 pub mod sa;
 pub mod smp;
+mod spec;
 pub mod sysfs;
 mod usage;
 pub mod vendor;

@@ -1,203 +1,21 @@
-//! Command-line options common to all diagnostic tools, with the original's forms, letters and error messages.
+//! Parsing of a tool's command line, with the original's forms, letters and error messages.
 
-use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::process::ExitCode;
+
+pub use super::common::{CommandLine, Common, Dest};
+pub use super::spec::{Opt, Spec, opt, opt_arg};
 
 use super::address::PortId;
 use super::mad::CLASS_SUBN_ADM;
 use super::number;
 use super::report::{End, Outcome};
+use super::spec::EXTRA;
 use super::{config, prompt, usage};
 use crate::getopt::{self, flag, value};
 use weft_client::Which;
-use weft_client::umad::Library;
-
-/// Form of a destination.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Dest {
-    /// By LID.
-    #[default]
-    Lid,
-    /// By directed route.
-    Path,
-    /// By port GUID.
-    Guid,
-    /// By LID and a directed route from there.
-    LidPath,
-}
-
-/// A command-line option.
-#[derive(Clone, Copy, Debug)]
-pub struct Opt {
-    /// Its long name.
-    pub long: &'static str,
-    /// Its letter; an untypable character for "long only".
-    pub letter: char,
-    /// Placeholder of its argument in the usage, if it takes one.
-    pub arg: Option<&'static str>,
-    /// Its description in the usage.
-    pub help: &'static str,
-}
-
-/// An option without an argument.
-pub const fn opt(long: &'static str, letter: char, help: &'static str) -> Opt {
-    Opt { long, letter, arg: None, help }
-}
-
-/// An option with an argument.
-pub const fn opt_arg(long: &'static str, letter: char, arg: &'static str, help: &'static str) -> Opt {
-    Opt { long, letter, arg: Some(arg), help }
-}
-
-/// The command line that a tool accepts.
-#[derive(Clone, Copy, Debug)]
-pub struct Spec {
-    /// The tool's name.
-    pub program: &'static str,
-    /// Its own options; they take precedence over common ones with the same letter.
-    pub options: &'static [Opt],
-    /// Letters of common options that it lacks.
-    pub exclude: &'static str,
-    /// Letters of common options that it handles itself.
-    pub own: &'static str,
-    /// The usage text after the options.
-    pub usage: &'static str,
-    /// Examples in the usage.
-    pub examples: &'static [&'static str],
-}
-
-/// The common options in usage order.
-pub(super) const COMMON: &[Opt] = &[
-    opt_arg("config", 'z', "<config>", "use config file, default: /etc/infiniband-diags/ibdiag.conf"),
-    opt_arg("Ca", 'C', "<ca>", "Ca name to use"),
-    opt_arg("Port", 'P', "<port>", "Ca port number to use"),
-    opt("Direct", 'D', "use Direct address argument"),
-    opt("Lid", 'L', "use LID address argument"),
-    opt("Guid", 'G', "use GUID address argument"),
-    opt_arg("timeout", 't', "<ms>", "timeout in ms"),
-    opt_arg("sm_port", 's', "<lid>", "SM port lid"),
-    opt("show_keys", 'K', "display security keys in output"),
-    opt_arg("m_key", 'y', "<key>", "M_Key to use in request"),
-    opt("errors", 'e', "show send and receive errors"),
-    opt("verbose", 'v', "increase verbosity level"),
-    opt("debug", 'd', "raise debug level"),
-    opt("help", 'h', "help message"),
-    opt("version", 'V', "show version"),
-];
-
-/// Options that the original lacks.
-pub(super) const EXTRA: &[Opt] =
-    &[opt("system", '\0', "use the system's libibumad instead of Weft's"), opt("json", '\0', "print JSON")];
-
-/// Values of the common options.
-#[derive(Clone, Debug)]
-pub struct Common {
-    /// `-C`: adapter.
-    pub ca: Option<String>,
-    /// `-P`: port of the adapter; 0 means the first active port.
-    pub port: i32,
-    /// `-D`, `-L`, `-G`: form of destinations.
-    pub dest: Dest,
-    /// `-t`: how long to wait for an answer, if given.
-    pub timeout_ms: Option<u32>,
-    /// `-s`: the subnet manager's address, if given.
-    pub sm_id: Option<PortId>,
-    /// `-K`: show keys.
-    pub show_keys: bool,
-    /// `-y`: M_Key of requests.
-    pub m_key: u64,
-    /// SM_Key of requests to subnet administration, from the configuration.
-    pub sa_key: u64,
-    /// `-e`: report timeouts and bad answers.
-    pub errors: bool,
-    /// `-v`: number of times given.
-    pub verbose: u32,
-    /// `-d`: number of times given.
-    pub debug: u32,
-    /// Whether to query the vendor's ExtendedPortInfo.
-    pub mlx_epi: bool,
-    /// Format of NodeDescriptions to set, from the configuration.
-    pub nd_format: Option<String>,
-    /// `--json`.
-    pub json: bool,
-    /// `--system`: use the system's libibumad.
-    pub which: Which,
-    library: OnceCell<Library>,
-}
-
-/// A parsed command line.
-#[derive(Debug)]
-pub struct CommandLine {
-    /// Values of the common options.
-    pub common: Common,
-    /// The tool's own options in order: letter and argument.
-    pub own: Vec<(char, String)>,
-    /// Arguments that are not options.
-    pub operands: Vec<String>,
-}
-
-impl CommandLine {
-    /// How often one of the tool's own options was given.
-    pub fn count(&self, letter: char) -> usize {
-        self.own.iter().filter(|(l, _)| *l == letter).count()
-    }
-
-    /// Whether one of the tool's own options was given.
-    pub fn has(&self, letter: char) -> bool {
-        self.count(letter) > 0
-    }
-
-    /// The argument of one of the tool's own options; the last one counts.
-    pub fn arg(&self, letter: char) -> Option<&str> {
-        self.own.iter().rev().find(|(l, _)| *l == letter).map(|(_, value)| value.as_str())
-    }
-
-    /// The operand at `index` as a number, or 0.
-    pub fn number(&self, index: usize) -> u64 {
-        self.operands.get(index).map_or(0, |text| number::number(text))
-    }
-}
-
-impl Default for Common {
-    fn default() -> Common {
-        Common {
-            ca: None,
-            port: 0,
-            dest: Dest::Lid,
-            timeout_ms: None,
-            sm_id: None,
-            show_keys: false,
-            m_key: 0,
-            sa_key: 0,
-            errors: false,
-            verbose: 0,
-            debug: 0,
-            mlx_epi: true,
-            nd_format: None,
-            json: false,
-            which: Which::Ours,
-            library: OnceCell::new(),
-        }
-    }
-}
 
 impl Common {
-    /// The selected library, loaded once.
-    ///
-    /// # Errors
-    /// The library is missing.
-    pub fn library(&self) -> Outcome<Library> {
-        if let Some(library) = self.library.get() {
-            return Ok(*library);
-        }
-        let library = Library::load(self.which).map_err(|e| End::failed(format!("{e:#}")))?;
-        if self.debug > 1 {
-            library.set_debug(i32::try_from(self.debug - 1).unwrap_or(i32::MAX));
-        }
-        Ok(*self.library.get_or_init(|| library))
-    }
-
     fn take(&mut self, letter: char, value: &str) -> Outcome<()> {
         match letter {
             'z' => config::read(value, self),
@@ -246,12 +64,6 @@ fn sm(text: &str) -> Outcome<PortId> {
 }
 
 impl Spec {
-    /// The common options that the tool has.
-    pub(super) fn common(&self) -> impl Iterator<Item = &'static Opt> {
-        let exclude = self.exclude;
-        COMMON.iter().filter(move |o| !exclude.contains(o.letter))
-    }
-
     /// Parses a command line.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use super::options::{EXTRA, Opt, Spec};
+use super::spec::{EXTRA, Opt, Spec};
 
 /// Width of the option column; two blanks and the description follow.
 const COLUMN: usize = 24;
@@ -67,7 +67,7 @@ fn wrapped(mut words: &str, column: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ib::options::{opt, opt_arg};
+    use crate::ib::spec::{opt, opt_arg};
 
     #[test]
     fn lines_are_laid_out_as_the_original_does() {

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 use weft_abi_types::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, IBV_LINK_LAYER_ETHERNET};
 
-use super::{DeviceReport, PortReport, names, verbose};
+use super::report::{DeviceReport, PortReport};
+use super::{names, verbose};
 use weft_client::verbs::GidRow;
 
 /// `ibv_devinfo -l`.

@@ -8,8 +8,8 @@ use weft_abi_types::{
     IBV_QPT_RAW_PACKET, IBV_QPT_UD, IBV_TM_CAP_RC, ibv_device_attr_ex, ibv_port_attr,
 };
 
-use super::DeviceReport;
 use super::names;
+use super::report::DeviceReport;
 
 /// Lists a flag, indented by five tabs.
 macro_rules! flag_line {

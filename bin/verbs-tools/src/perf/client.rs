@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::case::plan;
 use super::control::{Address, Answer, Ask, Control, VERSION};
 use super::endpoint::Endpoint;
 use super::measure::{self, Throughput};
+use super::plan::plan;
 use super::progress::Progress;
 use super::report::HEAD;
 use super::{Case, Measured, Metric, Operation, Outcome, PerfArgs, Transport};

@@ -2,6 +2,7 @@
 //! returns each message, and the report. They interoperate with rdma-core's tools of the same names in both directions.
 
 mod connected;
+mod device_choice;
 mod exchange;
 mod memory;
 mod options;
@@ -10,10 +11,11 @@ mod setup;
 mod traffic;
 
 pub use connected::{connected, meet_client, meet_server};
+pub use device_choice::DeviceChoice;
 pub use exchange::{Acceptor, Dest, Link, XrcDest, connect_to};
 pub use memory::Memory;
 pub use options::{Options, Spec, read};
-pub use setup::{DeviceChoice, Setup, random_psn};
+pub use setup::{Setup, random_psn};
 pub use traffic::{Completions, Endpoint, Rally};
 
 use std::ffi::OsString;

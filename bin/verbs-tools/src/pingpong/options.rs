@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt::Write;
 
-use super::DeviceChoice;
+use super::device_choice::DeviceChoice;
 use crate::getopt::{self, Opt, flag, number, value};
 
 /// Properties that differ from tool to tool.

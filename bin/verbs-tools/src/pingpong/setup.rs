@@ -2,30 +2,10 @@
 
 use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND, IBV_LINK_LAYER_ETHERNET, ibv_port_attr};
 
-use super::Options;
+use super::device_choice::DeviceChoice;
+use super::options::Options;
 use weft_client::Which;
 use weft_client::verbs::{Buffer, Channel, Connect, Context, DeviceList, Library, Path, Pd};
-
-/// The device that a tool uses, and its settings.
-#[derive(Clone, Debug)]
-pub struct DeviceChoice {
-    /// Its name; `None` means the first device.
-    pub name: Option<String>,
-    /// Its port.
-    pub port: u8,
-    /// GID table index; without it, RoCE uses the first routable entry.
-    pub gid_idx: Option<u32>,
-    /// Service level.
-    pub sl: u8,
-    /// Use the system's libibverbs instead of Weft's.
-    pub system: bool,
-}
-
-impl Default for DeviceChoice {
-    fn default() -> DeviceChoice {
-        DeviceChoice { name: None, port: 1, gid_idx: None, sl: 0, system: false }
-    }
-}
 
 /// An open device with the objects common to all queue pairs of a run.
 pub struct Setup {

@@ -1,13 +1,12 @@
 //! The subnet manager that `weft up` starts on one of the fabric's hosts.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weft_fabric::topology::{Node, NodeKind, Topology};
 use weft_ipc::HOST_VARIABLE;
 
 use super::sm;
-use super::up::UpArgs;
 
 /// Maximum number of host names in an error message.
 const NAMED_MAX: usize = 8;
@@ -24,12 +23,16 @@ pub struct FabricManager {
 impl FabricManager {
     /// Chooses the manager's host and reads its configuration. Returns `None` if the user named no host and no host has
     /// a port.
-    pub fn choose(args: &UpArgs, topology: &Topology) -> Result<Option<FabricManager>, String> {
-        let config = match &args.sm_config {
+    pub fn choose(
+        host: Option<&str>,
+        config: Option<&Path>,
+        topology: &Topology,
+    ) -> Result<Option<FabricManager>, String> {
+        let config = match config {
             Some(file) => Some(sm::check_config(file).map_err(|error| format!("{error:#}"))?),
             None => None,
         };
-        let Some(node) = choose_node(args.sm_host.as_deref(), topology)? else { return Ok(None) };
+        let Some(node) = choose_node(host, topology)? else { return Ok(None) };
         let guid = node.ports.first().map_or(0, |port| port.guid);
         Ok(Some(FabricManager { host: node.host.clone(), guid, config }))
     }

@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod env;
 pub mod environment;
 mod fabric_manager;
+mod fabric_summary;
 mod iproute;
 pub mod link;
 pub mod manual;

@@ -118,7 +118,7 @@ fn text(r: &StatusReport, fabric: Option<&Fabric>) -> String {
 
 /// Describes the fabric: its kind, its subnet manager, and the hosts with programs.
 fn fabric_text(out: &mut String, status: &FabricStatus, hosts: &[HostPrograms]) {
-    let _ = writeln!(out, "fabric     {}, up {} s", super::up::summary(status), status.uptime_s);
+    let _ = writeln!(out, "fabric     {}, up {} s", super::fabric_summary::summary(status), status.uptime_s);
     if status.packets {
         let _ = writeln!(out, "           every packet goes hop by hop");
     }

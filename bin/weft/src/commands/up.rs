@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use weft_fabric::topology::counted;
-use weft_fabric::topology::{LinkState, Topology};
-use weft_ipc::fabric::{FabricRequest, FabricStatus, HostPrograms, SmPort, pack};
+use weft_fabric::topology::Topology;
+use weft_ipc::fabric::{FabricRequest, HostPrograms, SmPort, pack};
 use weft_ipc::{Client, RequestError, Spawn};
 use weft_tool::fabric::{finish, session, spell};
 use weft_tool::topology_source::SourceArgs;
 
 use super::fabric_manager::FabricManager;
+use super::fabric_summary::summary;
 use crate::outln;
 
 /// Options of `weft up`.
@@ -33,10 +33,10 @@ pub struct UpArgs {
     no_sm: bool,
     /// Host that runs the subnet manager [default: the first]
     #[arg(long, value_name = "NODE", conflicts_with = "no_sm")]
-    pub(super) sm_host: Option<String>,
+    sm_host: Option<String>,
     /// The subnet manager's opensm.conf
     #[arg(long, value_name = "FILE", conflicts_with = "no_sm")]
-    pub(super) sm_config: Option<PathBuf>,
+    sm_config: Option<PathBuf>,
     /// Do not wait until the subnet is up; implied by --no-sm
     #[arg(long)]
     no_wait: bool,
@@ -89,7 +89,11 @@ fn up(args: &UpArgs) -> Result<(), String> {
     let topology = args.source.load()?;
     topology.check().map_err(|error| error.to_string())?;
     let bytes = pack(&topology).map_err(|error| error.to_string())?;
-    let manager = if args.no_sm { None } else { FabricManager::choose(args, &topology)? };
+    let manager = if args.no_sm {
+        None
+    } else {
+        FabricManager::choose(args.sm_host.as_deref(), args.sm_config.as_deref(), &topology)?
+    };
     let mut client = session(Spawn::IfNeeded)?;
     if args.replace && client.fabric_status().map_err(spell)?.is_some() {
         let bereft = take_down(&mut client).map_err(spell)?;
@@ -126,27 +130,6 @@ fn opensm() -> &'static str {
     if weft_sys::process::euid() == 0 { "opensm" } else { "env OSM_CACHE_DIR=$(mktemp -d) opensm -f stdout" }
 }
 
-/// Describes a fabric in one line.
-pub fn summary(status: &FabricStatus) -> String {
-    let mut text = format!("{}: {}", status.title, counted(status.hosts, "host"));
-    if status.adapters != status.hosts {
-        text += &format!(" with {}", counted(status.adapters, "adapter"));
-    }
-    text += &format!(", {}", counted(status.switches, "switch"));
-    if status.routers > 0 {
-        text += &format!(", {}", counted(status.routers, "router"));
-    }
-    format!("{text}, {}", links(status))
-}
-
-/// Counts links by state: `1296 links (1290 active, 6 down)`.
-pub fn links(status: &FabricStatus) -> String {
-    let by_state = LinkState::ALL.iter().zip(status.links).filter(|(_, count)| *count > 0);
-    let words: Vec<String> = by_state.map(|(state, count)| format!("{count} {}", state.word())).collect();
-    let all: u32 = status.links.iter().sum();
-    if words.is_empty() { "no links".to_owned() } else { format!("{} ({})", counted(all, "link"), words.join(", ")) }
-}
-
 pub(super) fn first_host(topology: &Topology) -> Option<&str> {
     topology.nodes.iter().map(|node| node.host.as_str()).find(|host| !host.is_empty())
 }
@@ -154,18 +137,6 @@ pub(super) fn first_host(topology: &Topology) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_summary_counts_hosts_switches_and_links() {
-        let status = FabricStatus {
-            title: "pair".into(),
-            hosts: 2,
-            adapters: 2,
-            links: [1, 0, 0, 0, 0],
-            ..FabricStatus::default()
-        };
-        assert_eq!(summary(&status), "pair: 2 hosts, 0 switches, 1 link (1 active)");
-    }
 
     #[test]
     fn who_lost_its_adapters_is_named() {

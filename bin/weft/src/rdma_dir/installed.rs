@@ -6,7 +6,7 @@
 use std::env::consts::ARCH;
 use std::path::{Path, PathBuf};
 
-use super::all_names;
+use super::names::all_names;
 
 /// File beside installed libraries: the release and the architecture, such as `0.1.0 x86_64`.
 const RELEASE_FILE: &str = "RELEASE";

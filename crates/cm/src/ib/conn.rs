@@ -6,7 +6,9 @@ use weft_verbs::{Duration, Gid, Instant, Mtu, QpType};
 use super::comm_id::ConnId;
 use super::param::QpParams;
 use super::state::{LapState, State};
-use super::tables::RemoteQp;
+
+/// A peer's queue pair: GID, CA GUID and number.
+pub(super) type RemoteQp = (Gid, u64, u32);
 
 /// Connection, or SIDR request.
 #[derive(Debug)]

@@ -9,14 +9,11 @@ use weft_wire::cm::CmMessage;
 use weft_wire::mad::{AttrId, Mad};
 
 use super::comm_id::ConnId;
-use super::conn::Conn;
+use super::conn::{Conn, RemoteQp};
 use super::event::{Event, EventKind};
 use super::limits::TRANSMIT_QUEUE_MAX;
 use super::state::State;
 use super::stats::{CmStats, column};
-
-/// A peer's queue pair: GID, CA GUID and number.
-pub(super) type RemoteQp = (Gid, u64, u32);
 
 /// Timers, lookup tables and queues of all connections; see the module.
 #[derive(Debug, Default)]

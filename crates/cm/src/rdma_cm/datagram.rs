@@ -4,10 +4,10 @@ use weft_wire::cm::SidrStatus;
 
 use super::address::PortSpace;
 use super::command::IdNumber;
-use super::connect::{RESPONSE_TIMEOUT, RETRIES, ece_above, ece_below, gmp_address, pkey_of, route_of, with_header};
 use super::errno::{EINVAL, ETIMEDOUT, Errno};
 use super::event::{EventKind, EventParam};
 use super::id::{Id, State};
+use super::message::{RESPONSE_TIMEOUT, RETRIES, ece_above, ece_below, gmp_address, pkey_of, route_of, with_header};
 use super::param::{ConnParam, UdParam};
 use super::route::ah_of_path;
 use super::service::Service;

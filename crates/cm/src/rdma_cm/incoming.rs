@@ -4,10 +4,10 @@ use weft_mad::{GmpAddress, MadBytes};
 use weft_verbs::Instant;
 
 use super::command::IdNumber;
-use super::connect::ece_above;
 use super::errno::ETIMEDOUT;
 use super::event::{EventKind, EventParam};
 use super::id::State;
+use super::message::ece_above;
 use super::param::{ConnParam, Ece};
 use super::service::Service;
 use crate::ib;

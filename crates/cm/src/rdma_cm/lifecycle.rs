@@ -1,8 +1,6 @@
 //! Creation and destruction of ids, channels and clients. In whatever way an id ends, this side informs its peer, frees
 //! its port, leaves its groups, and drops its pending requests and events.
 
-use std::collections::BTreeMap;
-
 use weft_verbs::Instant;
 
 use super::channel::Waiting;
@@ -12,9 +10,7 @@ use super::device::Place;
 use super::errno::{EINVAL, EMFILE, ENOENT, ENOMEM, Errno};
 use super::event::{CmEvent, EventKind, EventParam};
 use super::id::{Attachment, Id, QPT_RC, QPT_UC, QPT_UD, QPT_XRC_RECV, QPT_XRC_SEND, State};
-use super::limits::{
-    CHANNELS_PER_CLIENT_MAX, COMM_BYTES_MAX, IDS_MAX, IDS_PER_CLIENT_MAX, IDS_PER_PAGE, IDS_PER_USER_MAX,
-};
+use super::limits::{CHANNELS_PER_CLIENT_MAX, IDS_MAX, IDS_PER_PAGE};
 use super::param::Ece;
 use super::service::Service;
 use super::{PortSpace, command::Reply};
@@ -22,58 +18,10 @@ use super::{PortSpace, command::Reply};
 /// First PSNs have 24 bits.
 const PSN_MASK: u32 = 0xff_ffff;
 
-/// Process and its resource counts.
-#[derive(Debug)]
-pub struct Client {
-    credentials: Credentials,
-    ids: usize,
-    channels: usize,
-}
-
-/// All processes, and the number of ids of each user.
-#[derive(Debug, Default)]
-pub struct Clients {
-    map: BTreeMap<ClientId, Client>,
-    ids_of_user: BTreeMap<u32, usize>,
-}
-
-impl Clients {
-    /// Returns the identity and privileges of a process.
-    pub fn credentials(&self, client: ClientId) -> Option<&Credentials> {
-        self.map.get(&client).map(|client| &client.credentials)
-    }
-
-    /// Counts one more id of a process, unless it has reached a limit.
-    fn charge(&mut self, client: ClientId) -> Result<(), Errno> {
-        let client = self.map.get_mut(&client).ok_or(ENOENT)?;
-        let of_user = self.ids_of_user.entry(client.credentials.uid).or_default();
-        let root = client.credentials.uid == 0;
-        if client.ids >= IDS_PER_CLIENT_MAX || (*of_user >= IDS_PER_USER_MAX && !root) {
-            return Err(ENOMEM);
-        }
-        client.ids += 1;
-        *of_user += 1;
-        Ok(())
-    }
-
-    fn release(&mut self, client: ClientId) {
-        let Some(client) = self.map.get_mut(&client) else { return };
-        client.ids = client.ids.saturating_sub(1);
-        if let Some(of_user) = self.ids_of_user.get_mut(&client.credentials.uid) {
-            *of_user = of_user.saturating_sub(1);
-            if *of_user == 0 {
-                self.ids_of_user.remove(&client.credentials.uid);
-            }
-        }
-    }
-}
-
 impl Service {
     /// Adds a process.
-    pub fn open_client(&mut self, client: ClientId, mut credentials: Credentials) {
-        let end = credentials.comm.char_indices().map(|(at, _)| at).find(|at| *at >= COMM_BYTES_MAX);
-        credentials.comm.truncate(end.unwrap_or(credentials.comm.len()));
-        self.clients.map.entry(client).or_insert(Client { credentials, ids: 0, channels: 0 });
+    pub fn open_client(&mut self, client: ClientId, credentials: Credentials) {
+        self.clients.add(client, credentials);
     }
 
     /// Removes a process: everything that it had is destroyed, and its peers are informed.
@@ -81,7 +29,7 @@ impl Service {
         for channel in self.channels.of_client(client) {
             self.close_channel(now, channel);
         }
-        self.clients.map.remove(&client);
+        self.clients.remove(client);
     }
 
     /// Opens an event channel of a process. `EMFILE` if it has too many.
@@ -92,7 +40,7 @@ impl Service {
 
     /// Opens an event channel with a number that the owner of several services chose: `EINVAL` if it is taken.
     pub fn open_channel_as(&mut self, client: ClientId, number: ChannelId) -> Result<(), Errno> {
-        let owner = self.clients.map.get_mut(&client).ok_or(ENOENT)?;
+        let owner = self.clients.change(client).ok_or(ENOENT)?;
         if owner.channels >= CHANNELS_PER_CLIENT_MAX {
             return Err(EMFILE);
         }
@@ -109,7 +57,7 @@ impl Service {
         for number in closed.ids {
             self.destroy_id(now, number);
         }
-        if let Some(client) = self.clients.map.get_mut(&closed.client) {
+        if let Some(client) = self.clients.change(closed.client) {
             client.channels = client.channels.saturating_sub(1);
         }
     }

@@ -7,13 +7,13 @@ use weft_wire::cm::{IpCmHeader, RejectReason};
 
 use super::address::{Family, PortSpace, SockAddr, SockAddrIb};
 use super::command::IdNumber;
-use super::connect::ece_above;
 use super::datagram::sidr_refusal;
 use super::device::Place;
 use super::event::{CmEvent, EventKind, EventParam};
 use super::id::{Attachment, Id, QPT_UD, State};
 use super::incoming::PATIENCE;
 use super::limits::EVENTS_PER_CHANNEL_MAX;
+use super::message::ece_above;
 use super::param::{ConnParam, Ece, PathRecord, UdParam};
 use super::ports::same_address;
 use super::resolve::with_ip;

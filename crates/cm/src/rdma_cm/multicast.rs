@@ -2,16 +2,15 @@
 //! address. The host joins the group on the interface, or at the subnet administration of an InfiniBand fabric, once
 //! for all members there.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::IpAddr;
-
 use super::address::{PortSpace, SockAddr};
 use super::channel::is_of_group;
 use super::command::{GroupNumber, IdNumber, JoinKind, RoceMode};
-use super::device::{self, LinkLayer};
+use super::datagram::default_qkey;
+use super::device::LinkLayer;
 use super::errno::{EINVAL, ENODEV, ENOENT, ENOMEM, Errno};
 use super::event::{CmEvent, EventKind, EventParam};
-use super::host::{MulticastRequest, MulticastResult};
+use super::groups::Membership;
+use super::host::MulticastResult;
 use super::id::State;
 use super::limits::GROUPS_PER_ID_MAX;
 use super::param::{AhAttr, Ece, UdParam};
@@ -20,105 +19,6 @@ use super::service::Service;
 
 /// Destination queue pair of a group's packets.
 const MULTICAST_QPN: u32 = 0xff_ffff;
-
-/// A membership of an id in a group.
-#[derive(Debug)]
-pub struct Membership {
-    id: IdNumber,
-    cookie: u64,
-    /// Interface and address joined; none for a send-only member.
-    joined: Option<Place>,
-    ud: UdParam,
-    events_reported: u32,
-}
-
-/// All memberships, and the groups that the host has joined for them.
-#[derive(Debug, Default)]
-pub struct Groups {
-    map: BTreeMap<GroupNumber, Membership>,
-    last: GroupNumber,
-    on_host: BTreeMap<Place, OnHost>,
-    last_request: u32,
-    out: VecDeque<MulticastRequest>,
-}
-
-/// Interface, address and GID of a group.
-type Place = (u32, IpAddr, [u8; 16]);
-
-/// A group that the host was asked to join.
-#[derive(Debug)]
-struct OnHost {
-    request: u32,
-    port: device::Place,
-    members: BTreeSet<GroupNumber>,
-    /// Multicast LID from the host's confirmation, 0 on RoCE.
-    confirmed: Option<u16>,
-}
-
-impl Groups {
-    /// Returns the next group to join or to leave.
-    pub fn poll(&mut self) -> Option<MulticastRequest> {
-        self.out.pop_front()
-    }
-
-    /// Counts an event given out.
-    pub fn count_reported(&mut self, group: GroupNumber) {
-        if let Some(membership) = self.map.get_mut(&group) {
-            membership.events_reported += 1;
-        }
-    }
-
-    /// Reverts that count: the program had not fetched the event yet.
-    pub fn uncount_reported(&mut self, group: GroupNumber) {
-        if let Some(membership) = self.map.get_mut(&group) {
-            membership.events_reported = membership.events_reported.wrapping_sub(1);
-        }
-    }
-
-    /// Returns the id of a membership.
-    pub fn id_of(&self, group: GroupNumber) -> Option<IdNumber> {
-        self.map.get(&group).map(|membership| membership.id)
-    }
-
-    fn insert(&mut self, membership: Membership) -> GroupNumber {
-        loop {
-            self.last = self.last.wrapping_add(1);
-            if self.last != 0 && !self.map.contains_key(&self.last) {
-                self.map.insert(self.last, membership);
-                return self.last;
-            }
-        }
-    }
-
-    /// Joins the host to a group for a member. If it is joined already, returns the LID.
-    fn join_host(&mut self, place: Place, port: device::Place, group: GroupNumber) -> Option<u16> {
-        if let Some(on_host) = self.on_host.get_mut(&place) {
-            on_host.members.insert(group);
-            return on_host.confirmed;
-        }
-        self.last_request = self.last_request.wrapping_add(1);
-        let request = self.last_request;
-        let on_host = OnHost { request, port, members: BTreeSet::from([group]), confirmed: None };
-        self.on_host.insert(place, on_host);
-        self.out.push_back(request_of(request, port, place, true));
-        None
-    }
-
-    fn leave_host(&mut self, place: Place, group: GroupNumber) {
-        let Some(on_host) = self.on_host.get_mut(&place) else { return };
-        on_host.members.remove(&group);
-        if on_host.members.is_empty() {
-            let (request, port) = (on_host.request, on_host.port);
-            self.on_host.remove(&place);
-            self.out.push_back(request_of(request, port, place, false));
-        }
-    }
-}
-
-fn request_of(group: u32, port: device::Place, place: Place, join: bool) -> MulticastRequest {
-    let ((device, port), (ifindex, ip, mgid)) = (port, place);
-    MulticastRequest { group, device, port, ifindex, ip, mgid, join }
-}
 
 impl Service {
     /// `rdma_join_multicast`.
@@ -149,7 +49,7 @@ impl Service {
         };
         let id = self.ids.change(number).ok_or(ENOENT)?;
         if id.qkey == 0 {
-            id.qkey = super::datagram::default_qkey(id.port_space);
+            id.qkey = default_qkey(id.port_space);
         }
         let ah_attr = AhAttr {
             dgid: mgid,
@@ -177,10 +77,7 @@ impl Service {
 
     /// `rdma_leave_multicast`: drops the events queued for the membership.
     pub(super) fn leave_multicast(&mut self, group: GroupNumber) -> Result<u32, Errno> {
-        let membership = self.groups.map.remove(&group).ok_or(ENOENT)?;
-        if let Some(place) = membership.joined {
-            self.groups.leave_host(place, group);
-        }
+        let membership = self.groups.remove(group).ok_or(ENOENT)?;
         if let Some(id) = self.ids.change(membership.id) {
             id.groups.retain(|other| *other != group);
             let taken = self.channels.withdraw(id.channel, |waiting| is_of_group(waiting, group)).len();
@@ -191,27 +88,13 @@ impl Service {
 
     /// Applies the host's answer to a join to all members.
     pub(super) fn on_multicast(&mut self, request: u32, result: MulticastResult) {
-        let asked = self
-            .groups
-            .on_host
-            .iter_mut()
-            .find(|(_, on_host)| on_host.request == request && on_host.confirmed.is_none());
-        let Some((place, on_host)) = asked else { return };
-        let members: Vec<GroupNumber> = on_host.members.iter().copied().collect();
-        match result {
-            Ok(mlid) => on_host.confirmed = Some(mlid),
-            Err(_) => {
-                let place = *place;
-                self.groups.on_host.remove(&place);
-            }
-        }
-        for group in members {
+        for group in self.groups.on_joined(request, result) {
             self.tell_group(group, result);
         }
     }
 
     fn tell_group(&mut self, group: GroupNumber, result: MulticastResult) {
-        let Some(membership) = self.groups.map.get_mut(&group) else { return };
+        let Some(membership) = self.groups.change(group) else { return };
         let (kind, status, ud) = match result {
             Ok(mlid) => {
                 membership.ud.ah_attr.dlid = mlid;

@@ -4,9 +4,9 @@ use weft_mad::GmpAddress;
 use weft_verbs::{Access, QpAttrMask, QpType};
 
 use super::command::IdNumber;
-use super::connect::pkey_of;
 use super::datagram::default_qkey;
 use super::errno::{EINVAL, ENOENT, Errno};
+use super::message::pkey_of;
 use super::param::{AhAttr, QpAttributes};
 use super::service::Service;
 use crate::ib::QpParams;

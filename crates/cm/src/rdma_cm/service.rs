@@ -9,16 +9,16 @@ use weft_verbs::Instant;
 
 use super::channel::{Channels, Waiting};
 use super::client::{ChannelId, ClientId};
+use super::clients::Clients;
 use super::command::{Command, IdNumber, IdOption, Reply};
 use super::device::{Device, DeviceGid, LocalAddress};
 use super::devices::{Devices, Entry};
 use super::errno::{EINVAL, ENODEV, ENOENT, ENOMEM, EPERM, Errno};
 use super::event::{EventKind, EventParam};
+use super::groups::Groups;
 use super::host::{MulticastRequest, MulticastResult, PathResult, QuestionId, ResolveRequest, ResolveResult};
 use super::id::{Ids, QPT_RC, QPT_XRC_SEND, State};
-use super::lifecycle::Clients;
 use super::limits::WRITTEN_EVENTS_PER_ID_MAX;
-use super::multicast::Groups;
 use super::ports::Ports;
 use super::rng::Rng;
 use crate::ib;

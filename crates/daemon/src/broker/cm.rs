@@ -8,7 +8,8 @@ use weft_cm::rdma_cm::{Command, Credentials};
 use weft_ipc::{CmStatus, Refusal, Request, Response};
 
 use super::Attach;
-use super::dispatch::{Call, Outcome, Routed, Rules};
+use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::host_cms::HostCms;
 use super::shared::Shared;
 use crate::cm_service::{CmService, needs_network};

@@ -2,7 +2,8 @@
 
 use weft_ipc::{DEVICES_PER_PAGE, Event, Refusal, Request, Response};
 
-use super::dispatch::{Outcome, Routed, Rules};
+use super::call::Outcome;
+use super::dispatch::{Routed, Rules};
 use super::shared::Shared;
 use crate::host::Host;
 use crate::refusal::{ENODEV, EOPNOTSUPP, refuse};

@@ -1,47 +1,12 @@
 //! From a request to its feature. Each feature module has a table of its requests: `route` gives each one its rules
 //! (who may, whether it changes saved state, whether recovery defers it) and its handler.
 
-use std::os::fd::OwnedFd;
-use std::time::Instant;
+use weft_ipc::{Refusal, Request};
 
-use weft_ipc::{Refusal, Request, Response};
-
-use super::{
-    Attach, Broker, cm, devices, fabric, groups, ledgers, losses, packet_channels, paths, peers, slots, status, umad,
-};
+use super::call::{Call, Outcome};
+use super::{Broker, cm, devices, fabric, groups, ledgers, losses, packet_channels, paths, peers, slots, status, umad};
 use crate::host::Host;
 use crate::refusal::{EOPNOTSUPP, refuse};
-use crate::slots::ClientId;
-
-/// Result of a request.
-pub(super) enum Outcome {
-    Reply(Box<Response>, Attach),
-    NoReply,
-    Deferred,
-}
-
-impl Outcome {
-    /// Makes a reply that carries descriptors.
-    pub fn with(response: Response, attach: Attach) -> Outcome {
-        Outcome::Reply(Box::new(response), attach)
-    }
-}
-
-impl From<Response> for Outcome {
-    fn from(response: Response) -> Outcome {
-        Outcome::with(response, Attach::default())
-    }
-}
-
-/// The circumstances of a request.
-pub(super) struct Call<'a, H> {
-    pub now: Instant,
-    /// The client that asks.
-    pub id: ClientId,
-    /// Descriptors that came with the request.
-    pub fds: &'a [OwnedFd],
-    pub host: &'a mut H,
-}
 
 /// Conditions of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

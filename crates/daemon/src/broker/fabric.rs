@@ -7,7 +7,8 @@ use weft_ipc::fabric::{FabricRequest, NodeChange};
 use weft_ipc::{DeviceInfo, Event, Refusal, Request, Response};
 
 use super::Broker;
-use super::dispatch::{Call, Outcome, Routed, Rules};
+use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::sessions::{Client, Sessions};
 use super::shared::Shared;
 use crate::fabric::FabricHost;

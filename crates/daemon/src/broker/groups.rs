@@ -9,7 +9,8 @@ use weft_ipc::{
     Response,
 };
 
-use super::dispatch::{Outcome, Routed, Rules};
+use super::call::Outcome;
+use super::dispatch::{Routed, Rules};
 use super::paths::{HEADERS_BYTES, PASSED_MAX};
 use super::sessions::Sessions;
 use super::shared::Shared;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use weft_ipc::{ClientFrame, Hello, HelloStatus, PROTOCOL_VERSION, Purpose, decode};
 use weft_link::FaultSpec;
 
-use super::dispatch::{Call, Outcome};
+use super::call::{Call, Outcome};
 use super::sessions::Standing;
 use super::{Attach, Broker, Handled};
 use crate::host::Host;

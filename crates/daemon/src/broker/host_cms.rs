@@ -8,7 +8,7 @@ use weft_cm::rdma_cm::{Command, Credentials, Reply};
 use weft_fabric::Delivery;
 use weft_ipc::Refusal;
 
-use super::dispatch::Call;
+use super::call::Call;
 use super::shared::Shared;
 use crate::cm_service::CmService;
 use crate::cm_service::on_fabric::{Addressed, HostCm};

@@ -5,16 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use weft_ipc::fabric::HostAdapter;
-use weft_ipc::stat::{DeviceCounters, DeviceObjects, DeviceStat, ProcessCounters, QpCursor, QpPage, StatReport};
+use weft_ipc::stat::{DeviceObjects, DeviceStat, ProcessCounters, QpCursor, QpPage, StatReport};
 use weft_ipc::{Event, LEDGER_QPS_MAX, QPS_PER_PAGE, Refusal, Request, Response, STAT_DEVICES_PER_PAGE};
 
 use super::Attach;
-use super::dispatch::{Call, Outcome, Routed, Rules};
+use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::sessions::{Client, Sessions};
 use super::shared::Shared;
 use crate::host::Host;
+use crate::left::Left;
 use crate::refusal::{EALREADY, EINVAL, refuse};
 use crate::slots::ClientId;
 use crate::umad;
@@ -42,13 +43,6 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
         }
         other => return Routed::Elsewhere(other),
     })
-}
-
-/// Counters of ended processes.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Left {
-    devices: BTreeMap<u32, DeviceCounters>,
-    process: ProcessCounters,
 }
 
 /// Counters of all ended processes.

@@ -8,7 +8,8 @@ use weft_ipc::{
 };
 use weft_verbs::Instant as FabricInstant;
 
-use super::dispatch::{Call, Outcome, Routed, Rules};
+use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::paths::{HEADERS_BYTES, Paths};
 use super::shared::Shared;
 use crate::host::Host;

@@ -11,7 +11,9 @@
 //!     '-------- 3 s without a survivor ----------------^            its port stays taken until its programs end
 //! ```
 
+mod call;
 mod cm;
+mod config;
 mod devices;
 mod dispatch;
 mod fabric;
@@ -34,7 +36,7 @@ mod traffic;
 mod umad;
 
 use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use weft_ipc::Refusal;
 use weft_link::FaultSpec;
@@ -50,31 +52,8 @@ use crate::slots::ClientId;
 use sessions::{Client, Standing};
 use shared::{Phase, Shared};
 
-pub use ledgers::Left;
+pub use config::BrokerConfig;
 pub use output::{Attach, Output};
-
-/// Configuration of the broker.
-#[derive(Clone, Debug)]
-pub struct BrokerConfig {
-    /// Process ID of the daemon.
-    pub pid: u32,
-    /// User ID of the daemon.
-    pub uid: u32,
-    /// Whether that ID stands for this user alone.
-    pub uid_is_ours_alone: bool,
-    /// Identifier that stays the same while the network namespace lives.
-    pub namespace: u64,
-    /// Maximum number of slots per user.
-    pub slots_per_user_max: u32,
-    /// How long a free slot stays reserved for its last user.
-    pub slot_quarantine: Duration,
-    /// Maximum number of connections per user.
-    pub connections_per_user_max: u32,
-    /// How long an unused daemon stays; `None` is forever.
-    pub idle_exit: Option<Duration>,
-    /// Whether programs that outlived a predecessor hold the port.
-    pub survivors: bool,
-}
 
 /// Result of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,8 @@
 use weft_ipc::{Refusal, Request, Response};
 
 use super::Attach;
-use super::dispatch::{Call, Outcome, Routed, Rules};
+use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::shared::Shared;
 use crate::hops::PacketChannels;
 use crate::host::Host;

@@ -10,7 +10,8 @@ use weft_ipc::{
     Response,
 };
 
-use super::dispatch::{Outcome, Routed, Rules};
+use super::call::Outcome;
+use super::dispatch::{Routed, Rules};
 use super::groups::Groups;
 use super::shared::Shared;
 use crate::host::Host;

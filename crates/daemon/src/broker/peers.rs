@@ -6,7 +6,8 @@ use weft_ipc::{Event, Publication, PublishGrant, Refusal, Request, Response};
 use weft_sys::process::OVERFLOW_UID;
 
 use super::Attach;
-use super::dispatch::{Call, Outcome, Routed, Rules};
+use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::sessions::Sessions;
 use super::shared::{Phase, Shared};
 use crate::host::Host;

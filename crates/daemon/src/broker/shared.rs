@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use weft_fabric::PortRef;
 use weft_ipc::{DeviceInfo, Refusal};
 
-use super::BrokerConfig;
+use super::config::BrokerConfig;
 use super::sessions::Sessions;
 use crate::devices::Devices;
 use crate::fabric::FabricHost;

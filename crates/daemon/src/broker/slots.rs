@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use weft_ipc::{MULTICAST_GROUPS_MAX, McastGroup, Refusal, Request, Response, SlotGrant};
 
-use super::dispatch::{Call, Outcome, Routed, Rules};
+use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::shared::{Phase, Shared};
 use super::{Attach, Broker};
 use crate::host::Host;

@@ -2,7 +2,8 @@
 
 use weft_ipc::{CmStatus, PROCESSES_PER_PAGE, PortHealth, ProcessInfo, Request, Response, StatusReport, Usage};
 
-use super::dispatch::{Call, Outcome, Routed, Rules};
+use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::shared::Shared;
 use crate::host::Host;
 use crate::slots::ClientId;

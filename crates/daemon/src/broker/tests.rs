@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use weft_cm::rdma_cm::{Command, PortSpace, Reply};
@@ -12,6 +13,7 @@ use weft_ipc::{
 
 use super::*;
 use crate::host::{Adopted, FakeHost};
+use crate::left::Left;
 use crate::refusal;
 use crate::rtnl::{AddressMessage, LinkMessage, RouteMessage};
 use crate::slots::SavedSlot;

@@ -6,7 +6,8 @@ use weft_ipc::umad::{UmadRequest, UmadResponse};
 use weft_ipc::{Refusal, Request, Response};
 
 use super::Attach;
-use super::dispatch::{Call, Outcome, Routed, Rules};
+use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::shared::Shared;
 use crate::fabric::FabricHost;
 use crate::host::Host;

@@ -3,14 +3,14 @@
 //! requests are so frequent that sleeping would cost more than it saves: a program that sends rarely, or not at all,
 //! costs no processor time. It also stops if other processes want the processor, since it would use up the scheduler
 //! time that it needs for the next request. The program itself is the first of them, so the daemon avoids its processor
-//! while it polls ([`Placement`]).
+//! while it polls (`placement.rs`).
 
 use std::time::{Duration, Instant};
 
-use weft_shm::{BusyPoll, BusyPollLimits, Next};
+use weft_shm::Next;
 
 use super::Server;
-use super::placement::Placement;
+use super::polled_rings::Unread;
 
 /// Requests taken from one ring before the others get a turn.
 const REQUESTS_PER_TURN: usize = 64;
@@ -18,88 +18,8 @@ const REQUESTS_PER_TURN: usize = 64;
 /// How long the daemon polls rings before everything else gets a turn.
 const TURN: Duration = Duration::from_micros(50);
 
-const BUSY_POLL: BusyPollLimits = BusyPollLimits {
-    // Longer than a program takes from an answer to its next request.
-    period: Duration::from_micros(50),
-    // A wake-up after a shorter sleep than this is premature: requests are frequent.
-    dense: Duration::from_micros(150),
-    // One premature wake-up is enough: requests and answers come in pairs, and one phase in vain costs little.
-    dense_min: 1,
-    fruitless_max: 1,
-    // The program that the daemon serves may need this processor.
-    yield_after: Duration::from_micros(1),
-    // Far longer than a yield to no other process, and shorter than a time slice.
-    preempted: Duration::from_micros(100),
-    // A daemon that uses up its scheduler time would serve the next request late.
-    backoff: Duration::from_millis(20),
-};
-
 /// How long answers stay in a ring whose program neither takes any nor sends more requests; then they take the socket.
 const UNSEEN_AFTER: Duration = Duration::from_micros(10);
-
-/// Rings that the daemon polls.
-#[derive(Debug)]
-pub(super) struct Rings {
-    /// Handles of their ports.
-    attended: Vec<u32>,
-    /// Rings with answers in them.
-    unread: Vec<Unread>,
-    /// Time of the last request.
-    last: Instant,
-    /// When the daemon stopped polling the last ring.
-    slept: Instant,
-    busy_poll: BusyPoll<Instant>,
-    placement: Placement,
-}
-
-/// A ring with answers.
-#[derive(Debug)]
-struct Unread {
-    handle: u32,
-    /// Activity of its program as last seen.
-    activity: u64,
-    /// Since when it has not changed.
-    since: Instant,
-}
-
-impl Rings {
-    pub(super) fn new(now: Instant) -> Rings {
-        Rings {
-            attended: Vec::new(),
-            unread: Vec::new(),
-            last: now,
-            slept: now,
-            busy_poll: BusyPoll::new(&BUSY_POLL),
-            placement: Placement::default(),
-        }
-    }
-
-    /// Returns whether any ring holds answers.
-    pub(super) fn has_unread(&self) -> bool {
-        !self.unread.is_empty()
-    }
-
-    /// Lifts the daemon's restriction of processors.
-    pub(super) fn go_anywhere(&mut self) {
-        self.placement.go_anywhere();
-    }
-
-    /// Returns the daemon's next step after a poll of the rings. A phase is over as soon as it is not worthwhile, even
-    /// if requests came.
-    fn next(&mut self, now: Instant) -> Next {
-        if !self.busy_poll.is_worthwhile(now) || !self.placement.is_apart() {
-            return Next::Sleep;
-        }
-        self.busy_poll.on_empty(self.last, now)
-    }
-
-    /// Records that the daemon did nothing of its own between two clock readings.
-    fn on_away(&mut self, from: Instant, back: Instant) {
-        if self.busy_poll.on_away(from, back) {
-            self.placement.on_disturbed(back);
-        }
-    }
-}
 
 impl Server {
     /// Polls a ring from now on, after its program called.

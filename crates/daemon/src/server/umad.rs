@@ -5,11 +5,8 @@ use std::time::Instant;
 
 use weft_sys::epoll::{Interest, Ready};
 
-use super::{Server, TOKEN_UMAD};
+use super::{Server, TOKEN_UMAD, UMAD_PACKETS_PER_READ};
 use crate::umad::Called;
-
-/// Packets read together.
-pub(super) const PACKETS_PER_READ: usize = 64;
 
 /// Reads of one port before the others get a turn.
 const READS_PER_TURN: usize = 4;
@@ -46,7 +43,7 @@ impl Server {
             }
             self.flush_umad(now, handle);
             let crowded = self.broker.umad().outbox(handle).is_none_or(|outbox| outbox.is_crowded());
-            if count < PACKETS_PER_READ || crowded {
+            if count < UMAD_PACKETS_PER_READ || crowded {
                 return true;
             }
         }

@@ -1,6 +1,6 @@
 //! PortCounters: the counters that every port has, which stop at their fields' maximum.
 
-use super::{Bank, answer};
+use super::bank::{Bank, answer};
 use crate::counters::Counter;
 use weft_wire::mad::perf::{CounterSelect, PortCounters};
 use weft_wire::mad::{Attribute, Status};

@@ -1,6 +1,6 @@
 //! Breakdown of PortCounters' totals: why packets were bad, why they were discarded.
 
-use super::Bank;
+use super::bank::Bank;
 use crate::counters::Counter;
 use weft_wire::mad::Status;
 

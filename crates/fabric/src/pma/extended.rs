@@ -1,7 +1,7 @@
 //! PortCountersExtended: 64-bit counters, which do not saturate in practice. They are cleared independently of
 //! PortCounters.
 
-use super::{Bank, answer};
+use super::bank::{Bank, answer};
 use crate::counters::Counter;
 use weft_wire::mad::perf::PortCountersExtended;
 use weft_wire::mad::{Attribute, Status};

@@ -1,19 +1,22 @@
 //! Performance management agent (PMA) of every port (IBA 16.1). A switch has one for all its ports; port 255 means all
 //! of them. Attributes missing from the table are answered as unsupported.
 
+mod bank;
 mod counters;
 mod details;
 mod extended;
 mod samples;
+mod sampling;
 mod splits;
 
-pub(crate) use samples::Sampling;
+pub(crate) use sampling::Sampling;
 
+use self::bank::{Bank, answer};
 use crate::Fabric;
-use crate::counters::{Counter, Split, View};
+use crate::counters::View;
 use crate::topology::NodeKind;
 use weft_wire::mad::perf::{ALL_PORTS, CLASS_VERSION, Capability, Capability2};
-use weft_wire::mad::{AttrId, Attribute, ClassPortInfo, Mad, MadHeader, Method, Status};
+use weft_wire::mad::{AttrId, ClassPortInfo, Mad, MadHeader, Method, Status};
 
 /// Offset of the attribute in a datagram's data.
 const ATTRIBUTE: usize = 40;
@@ -33,44 +36,6 @@ const TABLE: &[(AttrId, View, Serve)] = &[
     (AttrId::PORT_VL_XMIT_WAIT_COUNTERS, View::Short, splits::waits),
     (AttrId::SW_PORT_VL_CONGESTION, View::Short, splits::congestion),
 ];
-
-/// Selected ports and one set of their registers.
-struct Bank<'a> {
-    fabric: &'a mut Fabric,
-    places: std::ops::RangeInclusive<u32>,
-    view: View,
-}
-
-impl Bank<'_> {
-    /// Returns the sum over the ports.
-    fn read(&self, counter: Counter) -> u64 {
-        let of = |place| self.fabric.ports[place as usize].counters.register(self.view, counter);
-        self.places.clone().map(of).fold(0, u64::saturating_add)
-    }
-
-    fn kind(&self) -> NodeKind {
-        self.fabric.ports[*self.places.start() as usize].kind
-    }
-
-    fn read_part(&self, split: Split, part: usize) -> u64 {
-        let of = |place| self.fabric.ports[place as usize].counters.part_register(split, part);
-        self.places.clone().map(of).fold(0, u64::saturating_add)
-    }
-
-    fn write_part(&mut self, split: Split, part: usize, value: u64) {
-        for place in self.places.clone() {
-            self.fabric.ports[place as usize].counters.set_part_register(split, part, value);
-        }
-    }
-
-    fn write(&mut self, counter: Counter, value: u64) {
-        let view = self.view;
-        for place in self.places.clone() {
-            let counters = &mut self.fabric.ports[place as usize].counters;
-            counters.set_register(view, counter, value);
-        }
-    }
-}
 
 impl Fabric {
     /// Answers a performance management GMP in place; returns whether there is an answer.
@@ -118,12 +83,6 @@ impl Fabric {
         }
         node.place(number).map(|place| place..=place).ok_or(Status::INVALID_FIELD)
     }
-}
-
-fn answer<A: Attribute>(data: &mut [u8], attribute: &A) -> Result<(), Status> {
-    data.fill(0);
-    attribute.write(data);
-    Ok(())
 }
 
 fn class_port_info() -> ClassPortInfo {

@@ -1,11 +1,12 @@
 //! PortSamplesControl and PortSamplesResult (IBA 16.1.3.2 and 16.1.3.4): count for an interval, then read. Every agent
 //! has one sampling mechanism for all its ports; while it runs, it accepts no other request.
 
-use super::answer;
+use super::bank::answer;
+use super::sampling::{COUNTERS, Sampling};
 use crate::Fabric;
 use crate::counters::{Counter, TICK_NS};
 use crate::flight::Timer;
-use weft_verbs::{Duration, Instant};
+use weft_verbs::Duration;
 use weft_wire::mad::perf::{PortSamplesControl, PortSamplesResult, SampleStatus};
 use weft_wire::mad::{Attribute, Status};
 
@@ -18,25 +19,9 @@ const WIDTH_32: u8 = 4;
 /// CounterMask of counters that accept any selection, 3 bits each.
 const ANY: u32 = 0o111_111_111;
 
-/// Counters of one sampling.
-const COUNTERS: usize = 15;
-
 /// Counters that CounterSelect names, from 1 on.
 const SELECTABLE: [Counter; 5] =
     [Counter::XmitData, Counter::RcvData, Counter::XmitPackets, Counter::RcvPackets, Counter::XmitWait];
-
-/// The latest requested sampling of an agent.
-#[derive(Clone, Debug)]
-pub(crate) struct Sampling {
-    order: PortSamplesControl,
-    /// The port that is sampled.
-    place: u32,
-    status: SampleStatus,
-    /// When the next step is due.
-    due: Instant,
-    /// Counter values at the beginning, then their growth.
-    counts: [u64; COUNTERS],
-}
 
 fn selected(select: u16) -> Option<Counter> {
     SELECTABLE.get(usize::from(select).checked_sub(1)?).copied()

@@ -2,7 +2,7 @@
 //! SwPortVLCongestion. Those of operations, flow control and congestion control are answered as unsupported, because
 //! the fabric does not model these.
 
-use super::Bank;
+use super::bank::Bank;
 use crate::counters::Split;
 use crate::topology::NodeKind;
 use weft_wire::mad::Status;

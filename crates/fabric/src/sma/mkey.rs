@@ -1,7 +1,7 @@
 //! M_Keys (IBA 14.2.4) protect a port's settings. A request with a wrong key starts the lease period, so that a manager
 //! that lost the key is not locked out for ever; a right key stops the lease timer.
 
-use super::Ask;
+use super::ask::Ask;
 use crate::Fabric;
 use crate::port::Port;
 use crate::topology::NodeKind;

@@ -1,11 +1,13 @@
 //! Subnet management agent (SMA) of every port (IBA 14.2): a table of attributes, each with its Get and Set. The M_Key
 //! check comes first; a request that fails it gets no answer.
 
+mod ask;
 mod mkey;
 mod node;
 mod port_info;
 mod tables;
 
+use self::ask::{Ask, UNSUPPORTED};
 use crate::Fabric;
 use crate::packet::Packet;
 use crate::topology::NodeKind;
@@ -19,18 +21,6 @@ pub(crate) enum Answer {
     Reply,
     /// Send nothing.
     Silence,
-}
-
-/// The ports that an SMP concerns.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
-    /// The port by which the request arrived.
-    at: u32,
-    /// The port whose agent answers.
-    agent: u32,
-    node: u32,
-    kind: NodeKind,
-    modifier: u32,
 }
 
 /// Serves a Get, or a Set; a Get then fills in the answer. A refusal returns a status.
@@ -55,9 +45,6 @@ const TABLE: &[Row] = &[
     Row(AttrId::VENDOR_DIAG, node::vendor_diag, None),
     Row(AttrId::MLNX_EXT_PORT_INFO, port_info::mellanox, None),
 ];
-
-/// An attribute that the node does not have.
-const UNSUPPORTED: Status = Status::BAD_METHOD_ATTRIBUTE;
 
 impl Fabric {
     /// Answers an SMP that arrived by port `at`.

@@ -1,6 +1,6 @@
 //! Node attributes: NodeInfo, NodeDescription, SwitchInfo, LedInfo.
 
-use super::{Ask, UNSUPPORTED};
+use super::ask::{Ask, UNSUPPORTED};
 use crate::limits::{LINEAR_FDB_CAP, PKEYS, PKEYS_PORT0};
 use crate::topology::NodeKind;
 use crate::{Changes, Fabric};

@@ -1,7 +1,7 @@
 //! PortInfo (IBA 14.2.5.6): a manager's view and settings of a port. A Set applies the valid fields; an invalid one
 //! keeps its value, and the answer reports an invalid field.
 
-use super::{Ask, UNSUPPORTED};
+use super::ask::{Ask, UNSUPPORTED};
 use crate::fec::Fec;
 use crate::limits::{MTU_CAP, VL_CAP};
 use crate::state::{LinkEvent, PhysEvent};

@@ -1,6 +1,6 @@
 //! Block-wise tables: forwarding, partitions, lanes, GUIDs. A block beyond the table is an invalid modifier.
 
-use super::{Ask, UNSUPPORTED};
+use super::ask::{Ask, UNSUPPORTED};
 use crate::limits::{GUIDS, PKEYS, PKEYS_PORT0, VL_ARBITRATION_CAP};
 use crate::node::Switch;
 use crate::port::Port;

@@ -1,7 +1,7 @@
 //! Datagrams by LID, directed routes with parts by LID, verdicts, and the counters of every port on the path.
 
 use super::*;
-use crate::walk::{MAD_WORDS, MAD_WORDS_GRH};
+use crate::head::{MAD_WORDS, MAD_WORDS_GRH};
 use crate::{Counter, GlobalRoute, PacketInfo, SendError, Traffic, Why};
 use weft_wire::mad::subn::{SlToVlTable, VlArbitrationTable, VlWeight};
 

@@ -1,6 +1,8 @@
 //! Builds a topology node by node and cable by cable, and refuses an invalid one at once.
 
-use super::{Cable, End, Error, Node, NodeKind, Port, Result, Topology, limits};
+use super::description::{Cable, End, Node, NodeKind, Port, Topology};
+use super::error::{Error, Result};
+use super::limits;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// First GUID of the nodes without a given one: locally administered, so that it belongs to no vendor. The node's kind
@@ -189,4 +191,16 @@ fn judge(node: &Node, ports_in_all: usize) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+impl Topology {
+    /// Checks what the types do not ensure: unique names and GUIDs, ports that exist and have at most one cable each,
+    /// numbers within their [`limits`]. The topologies of loaders and generators pass.
+    pub fn check(&self) -> Result<()> {
+        let mut builder = Builder::default();
+        for node in &self.nodes {
+            builder.node(node.clone())?;
+        }
+        self.cables.iter().try_for_each(|cable| builder.cable(*cable))
+    }
 }

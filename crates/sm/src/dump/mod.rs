@@ -1,15 +1,16 @@
 //! The dump files of OpenSM, which administrators' scripts read: forwarding tables, hops, links, groups.
 
 mod links;
+mod listing;
 mod unicast;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 pub use links::subnet_list;
 pub use unicast::{forwarding, hops, matrix};
 
-use crate::subnet::{Node, Port, Subnet, SwitchState};
+use crate::subnet::Subnet;
+use listing::switches;
 
 /// Returns the text of a dump file.
 pub type Writer = fn(&Subnet) -> String;
@@ -22,23 +23,6 @@ pub const FILES: &[(&str, Writer)] = &[
     ("opensm-subnet.lst", subnet_list),
     ("opensm.mcfdbs", multicast),
 ];
-
-/// Yields every switch, in order of GUID.
-fn switches(subnet: &Subnet) -> impl Iterator<Item = (&Node, &SwitchState)> {
-    subnet.by_guid.values().filter_map(|at| {
-        let node = subnet.node(*at)?;
-        Some((node, node.switch.as_ref()?))
-    })
-}
-
-/// Returns the port of each LID; a port with several LIDs appears once for each.
-fn owners(subnet: &Subnet) -> BTreeMap<u16, (&Node, &Port)> {
-    let owner = |(lid, at): (&u16, &crate::subnet::PortIx)| {
-        let node = subnet.node(at.node)?;
-        Some((*lid, (node, node.ports.get(usize::from(at.port))?)))
-    };
-    subnet.by_lid.iter().filter_map(owner).collect()
-}
 
 /// Writes the multicast tables of all switches that have any: `opensm.mcfdbs`.
 pub fn multicast(subnet: &Subnet) -> String {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
-use super::{owners, switches};
+use super::listing::{owners, switches};
 use crate::subnet::{NodeIx, Subnet};
 use crate::tables::NO_PATH;
 

@@ -2,12 +2,14 @@
 //! trees.
 
 mod build;
+mod forest;
 mod group;
 mod mlids;
 #[cfg(test)]
 mod tests;
 mod tree;
 
+pub use forest::trees;
 pub use group::{Group, Groups, Member, guid_of, order, prefix_of};
 pub use mlids::{MLID_FIRST, MLID_LAST, Mlids};
-pub use tree::{Forest, PortMask, Request, Seat, Tree, Wanted, trees};
+pub use tree::{Forest, PortMask, Request, Seat, Tree, Wanted};

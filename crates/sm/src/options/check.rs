@@ -1,8 +1,12 @@
 //! Replaces impossible values and combinations, with a diagnostic on the value used instead.
 
-use super::read::Lines;
+use std::collections::BTreeMap;
+
 use super::{Diagnostics, Lanes, Options};
 use crate::qos;
+
+/// Line number of each option that the file sets.
+pub(super) type Lines = BTreeMap<&'static str, u32>;
 
 /// Valid values of force_link_speed.
 const SPEEDS: [u8; 6] = [0, 1, 3, 5, 7, 15];

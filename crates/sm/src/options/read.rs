@@ -1,15 +1,10 @@
 //! Parser of opensm.conf: a name and a value per line. A line that cannot be parsed yields a diagnostic with line number
 //! and fix, and leaves the default; an option without effect yields one diagnostic.
 
-use std::collections::BTreeMap;
-
-use super::check::check;
+use super::check::{Lines, check};
 use super::spec::{Effect, Spec};
 use super::text::clip;
 use super::{ALIASES, Diagnostic, Diagnostics, Options, SECTIONS, bounded, option};
-
-/// Line number of each option that the file sets.
-pub(super) type Lines = BTreeMap<&'static str, u32>;
 
 /// Fixes for names that no version ever had, but that administrators' guides mention.
 const MEANT: &[(&str, &str)] = &[("logdir", "write log_file and dump_files_dir")];

@@ -44,7 +44,7 @@ pub(super) fn further(key: u16, group: &config::Group, partition: GroupFlags, pa
     if !group.is_ip() {
         return by_scope(key, group.mgid, group.flags, packet_life);
     }
-    if super::parse::disagreement(group, partition, Some(key)).is_some() {
+    if disagreement(group, partition, Some(key)).is_some() {
         return Vec::new();
     }
     let qkey = if group.flags.qkey == 0 { IPOIB_QKEY } else { group.flags.qkey };
@@ -76,4 +76,23 @@ fn by_scope(key: u16, mgid: [u8; 16], flags: GroupFlags, packet_life: u8) -> Vec
         }
     };
     (1..16).filter(|scope| scopes & 1 << scope != 0).map(one).collect()
+}
+
+/// Returns the reason why an IP group cannot exist in a partition.
+pub(super) fn disagreement(group: &config::Group, flags: GroupFlags, key: Option<u16>) -> Option<String> {
+    let in_mgid = u16::from_be_bytes([group.mgid[4], group.mgid[5]]);
+    let broadcast = group.mgid == BROADCAST;
+    if let Some(key) = key
+        && in_mgid != 0
+        && in_mgid != key | 0x8000
+        && !broadcast
+    {
+        return Some(format!("its P_Key {in_mgid:#06x} is not that of the partition, {:#06x}", key | 0x8000));
+    }
+    for (name, own, partition) in [("rate", group.flags.rate, flags.rate), ("mtu", group.flags.mtu, flags.mtu)] {
+        if own != partition {
+            return Some(format!("its {name} {own} is not that of the partition, {partition}"));
+        }
+    }
+    None
 }

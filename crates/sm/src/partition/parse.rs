@@ -5,6 +5,7 @@
 use std::net::Ipv6Addr;
 
 use super::config::{Config, DEFAULT_KEY, Group, GroupFlags, Member, Membership, Rule, Who};
+use super::groups::disagreement;
 use super::piece::Piece;
 use crate::options::{Diagnostic, Diagnostics, bounded, clip, number};
 
@@ -373,25 +374,6 @@ impl Parser {
         }
         (Config::Rules(self.rules), self.diagnostics.into_list())
     }
-}
-
-/// Returns the reason why an IP group cannot exist in a partition.
-pub(super) fn disagreement(group: &Group, flags: GroupFlags, key: Option<u16>) -> Option<String> {
-    let in_mgid = u16::from_be_bytes([group.mgid[4], group.mgid[5]]);
-    let broadcast = group.mgid == super::plan::BROADCAST;
-    if let Some(key) = key
-        && in_mgid != 0
-        && in_mgid != key | 0x8000
-        && !broadcast
-    {
-        return Some(format!("its P_Key {in_mgid:#06x} is not that of the partition, {:#06x}", key | 0x8000));
-    }
-    for (name, own, partition) in [("rate", group.flags.rate, flags.rate), ("mtu", group.flags.mtu, flags.mtu)] {
-        if own != partition {
-            return Some(format!("its {name} {own} is not that of the partition, {partition}"));
-        }
-    }
-    None
 }
 
 /// Joins a piece with those that follow it.

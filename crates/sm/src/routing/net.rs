@@ -4,9 +4,7 @@
 use crate::graph::{Graph, Peer};
 use crate::parallel::Parallel;
 use crate::routing::Request;
-use crate::routing::trees::Tree;
 use crate::routing::work::map;
-use crate::tables::{NO_PATH, Tables};
 
 /// Distance of an unreachable switch.
 pub(super) const FAR: u16 = u16::MAX;
@@ -143,21 +141,6 @@ impl Net {
             ring += 1;
         }
         far
-    }
-
-    /// Forwarding tables for trees, one tree for each target.
-    pub fn tables<'t>(&self, engine: &'static str, graph: &Graph, trees: impl Iterator<Item = &'t Tree>) -> Tables {
-        let mut tables = Tables::empty(engine, graph);
-        for (target, tree) in self.targets.iter().zip(trees) {
-            for (switch, lft) in tables.lfts.iter_mut().enumerate() {
-                lft[usize::from(target.lid)] = match self.channel(switch, tree.ways[switch]) {
-                    Some(channel) => self.channels[channel].port,
-                    None if target.switch as usize == switch => target.port,
-                    None => NO_PATH,
-                };
-            }
-        }
-        tables
     }
 }
 

@@ -1,8 +1,9 @@
 //! Balanced shortest-path trees: each destination's tree avoids links loaded by earlier trees. Then trees are removed
 //! and grown again, one at a time, until no tree finds better paths.
 
+use crate::graph::Graph;
 use crate::routing::net::{Channel, NOWHERE, Net, Target, by_distance};
-use crate::tables::Tables;
+use crate::tables::{NO_PATH, Tables};
 
 /// Maximum number of passes that grow all trees again...
 const ROUNDS_MAX: usize = 8;
@@ -46,6 +47,23 @@ impl Tree {
             }
             tell(channel, (self.ways[to] != NOWHERE).then(|| usize::from(self.ways[to])), paths);
         }
+    }
+}
+
+impl Net {
+    /// Forwarding tables for trees, one tree for each target.
+    pub fn tables<'t>(&self, engine: &'static str, graph: &Graph, trees: impl Iterator<Item = &'t Tree>) -> Tables {
+        let mut tables = Tables::empty(engine, graph);
+        for (target, tree) in self.targets.iter().zip(trees) {
+            for (switch, lft) in tables.lfts.iter_mut().enumerate() {
+                lft[usize::from(target.lid)] = match self.channel(switch, tree.ways[switch]) {
+                    Some(channel) => self.channels[channel].port,
+                    None if target.switch as usize == switch => target.port,
+                    None => NO_PATH,
+                };
+            }
+        }
+        tables
     }
 }
 

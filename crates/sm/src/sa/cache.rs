@@ -8,9 +8,9 @@ use weft_wire::mad::notice::{InformInfo, ProducerType, TrapNumber};
 use weft_wire::mad::sa::{InformInfoRecord, JoinState, McMemberRecord, Selector, ServiceRecord};
 use weft_wire::mad::{Block, Rate};
 
-use super::inform::Subscription;
 use super::limits::{CACHE_ERRORS_MAX, CACHE_LINE_MAX};
-use super::service::{FOR_GOOD, Service};
+use super::services::{FOR_GOOD, Service};
+use super::subscription::Subscription;
 use super::world::World;
 use super::{Administrator, Change};
 use crate::io::Peer;

@@ -3,7 +3,9 @@
 
 use std::ops::ControlFlow;
 
-use super::index::{base_lid, rate};
+use weft_wire::mad::subn::PortInfo;
+use weft_wire::mad::{Rate, Speed};
+
 use super::world::World;
 use crate::graph::Peer;
 use crate::subnet::{Node, Port, PortIx};
@@ -32,6 +34,17 @@ impl Facts {
         });
         same.is_continue() && known.next().is_none()
     }
+}
+
+/// The active rate of a port.
+pub(super) fn rate(info: &PortInfo) -> Rate {
+    let speed = Speed::active(info).unwrap_or(Speed::Sdr);
+    Rate::of_link(info.link_width_active, speed).unwrap_or(Rate::GBPS_2_5)
+}
+
+/// The base LID of an end port: the assigned one, otherwise the one read from the port.
+pub(super) fn base_lid(port: &Port) -> u16 {
+    if port.lid != 0 { port.lid } else { port.info.lid }
 }
 
 /// Visitor for facts; breaks to stop early.

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
+use weft_wire::mad::Rate;
 use weft_wire::mad::subn::{NodeType, PortInfo};
-use weft_wire::mad::{Rate, Speed};
 
-use super::facts::Facts;
+use super::facts::{Facts, base_lid, rate};
 use super::pkeys::Classes;
 use super::world::World;
 use crate::graph::{Graph, Peer};
 use crate::multicast::Seat;
-use crate::subnet::{NodeIx, Port, PortIx, Subnet};
+use crate::subnet::{NodeIx, PortIx, Subnet};
 
 /// No index.
 pub(super) const NOWHERE: u32 = u32::MAX;
@@ -59,17 +59,6 @@ impl Carries {
     pub fn and(self, other: Carries) -> Carries {
         Carries { mtu: self.mtu.min(other.mtu), rank: self.rank.min(other.rank) }
     }
-}
-
-/// The active rate of a port.
-pub(super) fn rate(info: &PortInfo) -> Rate {
-    let speed = Speed::active(info).unwrap_or(Speed::Sdr);
-    Rate::of_link(info.link_width_active, speed).unwrap_or(Rate::GBPS_2_5)
-}
-
-/// The base LID of an end port: the assigned one, otherwise the one read from the port.
-pub(super) fn base_lid(port: &Port) -> u16 {
-    if port.lid != 0 { port.lid } else { port.info.lid }
 }
 
 /// Rates from the slowest to the fastest: a rate's rank is its index.

@@ -4,7 +4,7 @@ use weft_wire::mad::sa::LinkRecord;
 
 use super::Administrator;
 use super::answer::{Answer, Outcome};
-use super::index::base_lid;
+use super::facts::base_lid;
 use super::pkeys;
 use super::question::Question;
 use super::world::World;

@@ -20,8 +20,11 @@ mod port_info;
 mod question;
 mod queue;
 mod report;
+mod reports;
 mod service;
+mod services;
 mod sm_info;
+mod subscription;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -42,11 +45,11 @@ use crate::io::{GmpOut, Peer};
 use crate::multicast::{Group, Groups, Wanted};
 use answer::{Answer, Outcome, Refusal};
 use index::Index;
-use inform::Subscription;
 use question::Question;
 use queue::{Queue, Waiting};
-use report::Reports;
-use service::Services;
+use reports::Reports;
+use services::Services;
+use subscription::Subscription;
 
 /// Work for the manager that results from requests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,34 +1,19 @@
 //! Notices forwarded to subscribers (IBA 13.4.11). Each is a report, repeated until acknowledged or given up; a limited
 //! number is in flight at once, the rest wait in a queue.
 
-use std::collections::VecDeque;
-
-use rustc_hash::FxHashMap;
 use weft_verbs::Instant;
 use weft_wire::mad::notice::{GidDetails, Notice, NoticeDetails, NoticeType, ProducerType, TrapNumber};
 use weft_wire::mad::sa::{ComponentMask, McMemberRecord, SaMad};
 use weft_wire::mad::{MadHeader, Method};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::inform::Subscription;
 use super::limits::{REPORT_RETRIES, REPORT_TIMEOUT, REPORTS_LOST_MAX, REPORTS_UNDER_WAY_MAX, REPORTS_WAITING_MAX};
 use super::pkeys;
+use super::subscription::Subscription;
 use super::world::World;
 use super::{Administrator, Change};
 use crate::io::{GmpOut, Peer};
 use crate::multicast::guid_of;
-
-/// Reports in flight and queued.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Reports {
-    /// Subscriptions of reports in flight, by the lower half of the transaction ID.
-    under_way: FxHashMap<u32, u64>,
-    /// Queued reports.
-    waiting: VecDeque<(u64, Box<Notice>)>,
-    last_tid: u32,
-    /// Number of reports dropped because the queue was full.
-    pub dropped: u64,
-}
 
 impl Administrator {
     /// Reports a notice to its subscribers: a trap that the manager received, or a notice of its own. Fills in the

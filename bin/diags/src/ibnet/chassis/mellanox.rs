@@ -1,7 +1,7 @@
 //! Mellanox's IS4 chassis. A board states its place in its NodeDescription, `MF0;SYSTEM:TYPE/SLOT[:BOARD]/UCHIP`, where
 //! a slot is `L` or `S` and a number.
 
-use super::{LINES_MAX, SPINES_MAX, set_external};
+use super::enclosure::{LINES_MAX, SPINES_MAX, set_external};
 use crate::ibnet::{Node, Slot};
 
 /// Device ID of the only chip in these chassis.

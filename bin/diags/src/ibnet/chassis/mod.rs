@@ -1,12 +1,14 @@
 //! Groups nodes into chassis: by vendor-specific rules where there are any, else by a common SystemImageGUID.
 
+mod enclosure;
 mod mellanox;
 mod voltaire;
 
-use super::{Fabric, Node, Port, Slot};
+pub use enclosure::Chassis;
 
-/// Voltaire's vendor ID.
-const VOLTAIRE: u32 = 0x8f1;
+use super::{Fabric, Node, Slot};
+use enclosure::VOLTAIRE;
+
 /// Mellanox's vendor ID.
 const MELLANOX: u32 = 0x2c9;
 /// Cisco's (Topspin's) vendor ID.
@@ -15,40 +17,6 @@ const TOPSPIN: u32 = 0x5ad;
 const INFINICON: u32 = 0x66a;
 /// Xsigo's vendor ID.
 const XSIGO: u32 = 0x1397;
-
-/// Maximum number of spine boards in a chassis.
-pub const SPINES_MAX: usize = 18;
-/// Maximum number of line boards in a chassis.
-pub const LINES_MAX: usize = 36;
-
-/// Several nodes in one enclosure.
-#[derive(Clone, Debug)]
-pub struct Chassis {
-    /// Its GUID.
-    pub guid: u64,
-    /// Its number, from 1; 0 for a single node, which does not count as a chassis.
-    pub num: u32,
-    /// Nodes that are not boards, in the order of discovery.
-    pub nodes: Vec<usize>,
-    /// Spine boards by their number.
-    pub spines: [Option<usize>; SPINES_MAX + 1],
-    /// Line boards by their number.
-    pub lines: [Option<usize>; LINES_MAX + 1],
-    count: usize,
-}
-
-impl Chassis {
-    fn new(guid: u64) -> Chassis {
-        Chassis {
-            guid,
-            num: 0,
-            nodes: Vec::new(),
-            spines: [None; SPINES_MAX + 1],
-            lines: [None; LINES_MAX + 1],
-            count: 0,
-        }
-    }
-}
 
 /// Whether a GUID belongs to Xsigo.
 pub fn is_xsigo(guid: u64) -> bool {
@@ -216,13 +184,6 @@ fn insert_board(fabric: &mut Fabric, index: usize, at: usize) {
     if let Some(slot @ None) = slot {
         *slot = Some(index);
         fabric.node_mut(index).place.chassis = Some(at);
-    }
-}
-
-/// Sets the port number printed on the chassis.
-fn set_external(port: Option<&mut Port>, num: u8) {
-    if let Some(port) = port {
-        port.external = num;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Voltaire's chassis. A chip's place follows from its device ID and from the port number at the other end of its wire
 //! across the midplane.
 
-use super::{Chassis, LINES_MAX, SPINES_MAX, VOLTAIRE, set_external};
+use super::enclosure::{Chassis, LINES_MAX, SPINES_MAX, VOLTAIRE, set_external};
 use crate::ibnet::{Fabric, Kind, Node, PortRef, Slot};
 
 /// Spine boards, which switch between line boards.

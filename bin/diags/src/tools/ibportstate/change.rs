@@ -1,6 +1,7 @@
 //! Parsing and applying changes to a port.
 
-use super::{Asked, Session, show};
+use super::session::{Asked, Session};
+use super::show;
 use crate::ib::field::Field;
 use crate::ib::fields::subn::{mlnx_ext_port_info as mlnx, port_info as fields};
 use crate::ib::number;

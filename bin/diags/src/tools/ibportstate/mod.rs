@@ -2,6 +2,7 @@
 
 mod change;
 mod peer;
+mod session;
 mod show;
 
 use std::ffi::OsString;
@@ -10,14 +11,11 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 use self::change::Changes;
+use self::session::Session;
 use super::Tool;
-use crate::ib::address::PortId;
-use crate::ib::fields::subn::node_info;
 use crate::ib::options::{CommandLine, SMP_CLASSES, Spec};
 use crate::ib::port::Port;
-use crate::ib::port_info::has_mlnx_ext;
 use crate::ib::report::{End, Outcome};
-use crate::ib::smp::{self, Data};
 use crate::output;
 
 /// The tool.
@@ -47,53 +45,6 @@ Supported ops: enable, disable, on, off, reset, speed, espeed, fdr10,
 
 fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
-}
-
-/// A port of a node, as it reports itself.
-#[derive(Clone, Copy)]
-struct Asked {
-    to: PortId,
-    number: u32,
-    is_switch: bool,
-    has_mlnx_ext: bool,
-    /// Whether PortInfo includes extended speeds.
-    has_extended_speeds: bool,
-    info: Data,
-    /// The vendor's ExtendedPortInfo, or zeroes.
-    mlnx_ext: Data,
-}
-
-/// State of the tool's run.
-struct Session<'a> {
-    line: &'a CommandLine,
-    port: Port,
-    json: serde_json::Map<String, Value>,
-}
-
-impl Session<'_> {
-    fn print(&self, text: &str) {
-        if !self.line.common.json {
-            output::print(text);
-        }
-    }
-
-    /// Gets a node's NodeInfo. Returns the node with an empty PortInfo, and the port number that NodeInfo reports.
-    fn node(&mut self, to: &PortId) -> Outcome<(Asked, u32)> {
-        let node = self.port.smp_get(to, smp::NODE_INFO, 0);
-        let node =
-            node.map_err(|_| End::Failed { function: "get_node_info", text: "smp query nodeinfo failed".into() })?;
-        let is_known = has_mlnx_ext(node_info::VENDOR_ID.value(&node), node_info::DEV_ID.value(&node));
-        let asked = Asked {
-            to: *to,
-            number: 0,
-            is_switch: node_info::NODE_TYPE.value(&node) == smp::TYPE_SWITCH,
-            has_mlnx_ext: self.line.common.mlx_epi && is_known,
-            has_extended_speeds: false,
-            info: [0; smp::DATA_LEN],
-            mlnx_ext: [0; smp::DATA_LEN],
-        };
-        Ok((asked, node_info::LOCAL_PORT.value(&node) as u32))
-    }
 }
 
 fn work(line: &CommandLine) -> Outcome<()> {

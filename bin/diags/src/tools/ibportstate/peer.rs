@@ -1,6 +1,7 @@
 //! The other end of a cable: whether the link runs at the width and speed that both ends support.
 
-use super::{Asked, Session, show};
+use super::session::{Asked, Session};
+use super::show;
 use crate::ib::address::{LID_PERMISSIVE, PortId};
 use crate::ib::field::Field;
 use crate::ib::fields::subn::{mlnx_ext_port_info as mlnx, port_info as fields};

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Asked, Session};
+use super::session::{Asked, Session};
 use crate::ib::field::{self, Field};
 use crate::ib::fields::subn::{mlnx_ext_port_info, port_info as fields};
 use crate::ib::port_info::{has_extended_speeds, json, lines};

@@ -1,6 +1,7 @@
 //! `ibroute`: prints the forwarding tables of a switch.
 
 mod multicast;
+mod session;
 mod unicast;
 
 use std::ffi::OsString;
@@ -8,14 +9,12 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
+use self::session::Session;
 use super::Tool;
-use crate::ib::address::PortId;
-use crate::ib::fields::subn::node_info;
 use crate::ib::names::NodeNames;
 use crate::ib::options::{CommandLine, SMP_CLASSES, Spec, opt, opt_arg};
 use crate::ib::port::Port;
 use crate::ib::report::{End, Outcome};
-use crate::ib::smp::{self, Data};
 use crate::output;
 
 /// The tool.
@@ -53,59 +52,6 @@ const SPEC: Spec = Spec {
 
 fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
-}
-
-/// A switch and the requested LID range.
-struct Session<'a> {
-    line: &'a CommandLine,
-    port: Port,
-    to: PortId,
-    names: NodeNames,
-    /// The first LID, or 0.
-    first: u32,
-    /// The last LID, or 0.
-    last: u32,
-    json: serde_json::Map<String, Value>,
-}
-
-/// A switch's own attributes.
-struct Switch {
-    ports: u32,
-    guid: u64,
-    name: String,
-    info: Data,
-}
-
-impl Session<'_> {
-    fn print(&self, text: &str) {
-        if !self.line.common.json {
-            output::print(text);
-        }
-    }
-
-    fn keep(&mut self, name: &str, value: impl Into<Value>) {
-        self.json.insert(name.to_owned(), value.into());
-    }
-
-    fn switch(&mut self) -> Result<Switch, &'static str> {
-        let node = self.port.smp_get(&self.to, smp::NODE_INFO, 0).map_err(|_| {
-            output::complain_text(&format!("nodeinfo\n{}", crate::ib::mad::hex_dump(&[0; smp::DATA_LEN])));
-            "node info failed: valid addr?"
-        })?;
-        let desc = self.port.smp_get(&self.to, smp::NODE_DESC, 0).map_err(|_| "node desc failed")?;
-        if node_info::NODE_TYPE.value(&node) != smp::TYPE_SWITCH {
-            return Err("not a switch");
-        }
-        let info = self.port.smp_get(&self.to, smp::SWITCH_INFO, 0);
-        let info = info.map_err(|_| "switch info failed: is a switch node?")?;
-        let guid = node_info::GUID.value(&node);
-        let name = self.names.name(guid, &desc);
-        let switch = Switch { ports: node_info::NUM_PORTS.value(&node) as u32, guid, name, info };
-        self.keep("switch", self.to.to_string());
-        self.keep("guid", format!("0x{guid:016x}"));
-        self.keep("name", switch.name.as_str());
-        Ok(switch)
-    }
 }
 
 fn work(line: &CommandLine) -> Outcome<()> {

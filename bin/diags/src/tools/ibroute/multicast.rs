@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Session;
+use super::session::Session;
 use crate::ib::address::LID_MULTICAST_MIN;
 use crate::ib::fields::subn::switch_info;
 use crate::ib::report::warn;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Session;
+use super::session::Session;
 use crate::ib::address::{LID_MULTICAST_MIN, PortId};
 use crate::ib::fields::subn::{node_info, port_info, switch_info};
 use crate::ib::report::warn;

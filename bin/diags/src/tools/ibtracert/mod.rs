@@ -2,14 +2,15 @@
 
 mod multicast;
 mod node;
+mod session;
 mod unicast;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use self::node::Seen;
+use self::session::{Detail, NoWay, Session};
 use super::Tool;
 use crate::ib::address::PortId;
 use crate::ib::names::NodeNames;
@@ -57,84 +58,6 @@ const ADDRESS_LEN_MAX: usize = 20;
 
 fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
-}
-
-/// Level of detail for printing a hop.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Detail {
-    Nothing,
-    Brief,
-    Full,
-}
-
-/// State of a trace.
-struct Session<'a> {
-    line: &'a CommandLine,
-    port: Port,
-    names: NodeNames,
-    detail: Detail,
-    json: Vec<Value>,
-}
-
-/// There is no path; the error is already printed.
-struct NoWay;
-
-impl Session<'_> {
-    fn print(&self, text: &str) {
-        if !self.line.common.json {
-            output::print(text);
-        }
-    }
-
-    fn forces(&self) -> bool {
-        self.line.has('f')
-    }
-
-    /// Level of detail that `-v` alone selects.
-    fn verbose_detail(&self) -> Detail {
-        match self.line.common.verbose {
-            0 => Detail::Nothing,
-            1 => Detail::Brief,
-            _ => Detail::Full,
-        }
-    }
-
-    fn name(&self, seen: &Seen) -> String {
-        self.names.name(seen.guid, &seen.desc)
-    }
-
-    /// Prints the start or end of a path.
-    fn tell_end(&mut self, detail: Detail, prompt: &str, seen: &Seen) {
-        if detail == Detail::Nothing {
-            return;
-        }
-        let number = if seen.is_switch() { 0 } else { seen.number };
-        if detail == Detail::Brief {
-            self.print(&format!("{prompt} {{0x{:016x}}}[{number}]\n", seen.guid));
-            return;
-        }
-        let (kind, name) = (seen.kind(), self.name(seen));
-        let (first, last) = seen.lids();
-        self.print(&format!(
-            "{prompt} {kind} {{0x{:016x}}} portnum {number} lid {first}-{last} \"{name}\"\n",
-            seen.guid
-        ));
-        let way = if prompt == "From" { "from" } else { "to" };
-        self.keep(way, seen, number.into(), None);
-    }
-
-    fn keep(&mut self, role: &str, seen: &Seen, number: u32, out_port: Option<u32>) {
-        let (first, last) = seen.lids();
-        let mut value = json!({
-            "role": role, "type": seen.kind(), "node_guid": format!("0x{:016x}", seen.guid),
-            "port_guid": format!("0x{:016x}", seen.port_guid), "port": number,
-            "lid_start": first, "lid_end": last, "name": self.name(seen),
-        });
-        if let Some(out_port) = out_port {
-            value["out_port"] = out_port.into();
-        }
-        self.json.push(value);
-    }
 }
 
 fn work(line: &CommandLine) -> Outcome<()> {

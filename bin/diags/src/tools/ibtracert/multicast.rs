@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::node::Seen;
+use super::session::{Detail, NoWay, Session};
 use super::unicast::{HOPS_MAX, extend};
-use super::{Detail, NoWay, Session};
 use crate::ib::address::PortId;
 use crate::ib::fields::subn::{port_info, switch_info};
 use crate::ib::report::{verbose, warn};

@@ -1,7 +1,7 @@
 //! The path to a LID: from switch to switch along the linear forwarding tables, by directed routes.
 
 use super::node::{Lookup, Seen};
-use super::{Detail, NoWay, Session};
+use super::session::{Detail, NoWay, Session};
 use crate::ib::address::{DrPath, PATH_LEN, PortId};
 use crate::ib::names::clean;
 use crate::ib::report::warn;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{MASK, Session};
+use super::session::{MASK, Session};
 use crate::ib::field::{self, Field};
 use crate::ib::fields::perf::{port_counters as plain, port_counters_extended as extended};
 use crate::ib::pma::{self, ALL_PORTS, Data};

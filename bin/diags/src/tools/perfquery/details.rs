@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{MASK, Session};
+use super::session::{MASK, Session};
 use crate::ib::field::{self, Field};
 use crate::ib::fields::perf::{self, extended_speeds, samples_control};
 use crate::ib::fields::subn::port_info_extended;

@@ -2,12 +2,14 @@
 
 mod counters;
 mod details;
+mod session;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use serde_json::Value;
 
+use self::session::Session;
 use super::Tool;
 use crate::ib::address::PortId;
 use crate::ib::fields::subn::{node_info, switch_info};
@@ -72,49 +74,8 @@ const SPEC: Spec = Spec {
     ],
 };
 
-/// The default mask of counters to reset.
-const MASK: u64 = 0xffff;
-
 fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
-}
-
-/// State of the tool's run.
-struct Session<'a> {
-    line: &'a CommandLine,
-    port: Port,
-    to: PortId,
-    /// The port, or the first of several.
-    number: u8,
-    /// Several ports, or empty.
-    numbers: Vec<u8>,
-    /// CapabilityMask of ClassPortInfo.
-    cap_mask: u16,
-    /// CapabilityMask2.
-    cap_mask2: u32,
-    /// The mask of counters to reset, if given.
-    mask: Option<u64>,
-    /// JSON output, one value per port.
-    json: Vec<Value>,
-}
-
-impl Session<'_> {
-    fn timeout_ms(&self) -> u32 {
-        self.line.common.timeout_ms.unwrap_or(0)
-    }
-
-    /// Prints text, or keeps a value for JSON output.
-    fn tell(&mut self, text: &str, json: Value) {
-        if self.line.common.json { self.json.push(json) } else { output::print(text) }
-    }
-
-    fn resets_only(&self) -> bool {
-        self.line.has('R')
-    }
-
-    fn resets(&self) -> bool {
-        self.line.has('R') || self.line.has('r')
-    }
 }
 
 fn work(line: &CommandLine) -> Outcome<()> {

@@ -1,5 +1,6 @@
 //! `smpquery`: queries attributes of nodes and ports.
 
+mod operation;
 mod query;
 mod tables;
 
@@ -8,8 +9,8 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
+use self::operation::Query;
 use super::Tool;
-use crate::ib::address::PortId;
 use crate::ib::names::NodeNames;
 use crate::ib::options::{CommandLine, Dest, SMP_CLASSES, Spec, opt, opt_arg};
 use crate::ib::port::Port;
@@ -71,34 +72,6 @@ const OPS: &[Op] = &[
 
 fn run(args: &[OsString]) -> ExitCode {
     SPEC.main(args, work)
-}
-
-/// State of an operation.
-struct Query<'a> {
-    line: &'a CommandLine,
-    port: Port,
-    to: PortId,
-    /// The port to query, 0 if none was given.
-    number: u32,
-    names: NodeNames,
-    /// Whether a failure's message names the operation.
-    names_operation: bool,
-    /// The JSON output so far.
-    json: serde_json::Map<String, Value>,
-}
-
-impl Query<'_> {
-    /// Prints text, except in JSON mode.
-    fn print(&self, text: &str) {
-        if !self.line.common.json {
-            output::print(text);
-        }
-    }
-
-    /// Keeps a value for JSON output.
-    fn keep(&mut self, name: &str, value: impl Into<Value>) {
-        self.json.insert(name.to_owned(), value.into());
-    }
 }
 
 fn work(line: &CommandLine) -> Outcome<()> {

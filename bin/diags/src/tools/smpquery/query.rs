@@ -1,6 +1,6 @@
 //! Operations that print the fields of one attribute.
 
-use super::Query;
+use super::operation::Query;
 use crate::ib::field::{self, Field};
 use crate::ib::fields::subn;
 use crate::ib::names::clean;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use super::Query;
+use super::operation::Query;
 use crate::ib::fields::subn::{node_info, port_info, switch_info};
 use crate::ib::smp::{self, Data};
 

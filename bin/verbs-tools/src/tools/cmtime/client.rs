@@ -9,8 +9,7 @@ use weft_abi_types::{
     RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_UNREACHABLE, RDMA_PS_TCP,
 };
 
-use super::DEPTH;
-use super::options::Options;
+use super::options::{DEPTH, Options};
 use super::times::{Step, Times, table};
 use crate::cm_tools::perror;
 use crate::outln;

@@ -14,9 +14,6 @@ use crate::cm_tools::{exit_code, open_channel};
 /// The tool.
 pub const TOOL: Tool = Tool { name: "cmtime", about: "time each step of connecting through the RDMA CM", run };
 
-/// Send and receive queue depth of each queue pair; the tool posts no requests.
-const DEPTH: u32 = 1;
-
 fn run(args: &[OsString]) -> ExitCode {
     let Some(options) = options::read(args) else { return ExitCode::from(1) };
     let Some(channel) = open_channel(options.which) else { return ExitCode::from(1) };

@@ -10,6 +10,9 @@ use crate::output::print;
 use weft_client::Which;
 use weft_client::rdmacm::{AddrInfo, CmLibrary, Hints};
 
+/// Send and receive queue depth of each queue pair; the tool posts no requests.
+pub const DEPTH: u32 = 1;
+
 /// The parsed command line.
 #[derive(Clone, Debug)]
 pub struct Options {

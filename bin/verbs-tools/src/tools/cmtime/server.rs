@@ -5,8 +5,7 @@ use std::io;
 
 use weft_abi_types::{IBV_QPT_RC, RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DISCONNECTED, RDMA_PS_TCP};
 
-use super::DEPTH;
-use super::options::Options;
+use super::options::{DEPTH, Options};
 use crate::cm_tools::perror;
 use crate::outln;
 use weft_client::rdmacm::{BareQp, CmId, Event, EventChannel, IdKey};

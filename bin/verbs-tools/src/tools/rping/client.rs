@@ -11,7 +11,7 @@ use weft_abi_types::{
 use super::connection::Connection;
 use super::options::Options;
 use super::state::State;
-use super::{FATAL, Status, debug};
+use super::status::{FATAL, Status, debug};
 use crate::cm_tools::perror;
 use crate::output::print;
 use weft_client::rdmacm::{CmId, EventChannel, readable};

@@ -9,7 +9,7 @@ use weft_abi_types::{
 
 use super::options::Options;
 use super::state::State;
-use super::{Status, debug};
+use super::status::{Status, debug};
 use crate::cm_tools::perror;
 use weft_client::rdmacm::{CmId, ConnParam};
 use weft_client::verbs::{

@@ -15,34 +15,20 @@ mod connection;
 mod options;
 mod server;
 mod state;
+mod status;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use weft_abi_types::RDMA_PS_TCP;
 
+use self::status::debug;
 use super::Tool;
 use crate::cm_tools::{exit_code, open_channel, perror};
 use weft_client::rdmacm::CmId;
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: "rping", about: "ping with RDMA READs and WRITEs through the RDMA CM (RC)", run };
-
-/// Prints a line if the options enable debug output.
-macro_rules! debug {
-    ($options:expr, $($arg:tt)*) => {
-        if $options.debug {
-            $crate::output::print(&(format!($($arg)*) + "\n"));
-        }
-    };
-}
-use debug;
-
-/// The program's exit status, as C's `exit` takes it.
-type Status = i32;
-
-/// The status after a fatal event.
-const FATAL: Status = -1;
 
 fn run(args: &[OsString]) -> ExitCode {
     let options = match options::read(args) {

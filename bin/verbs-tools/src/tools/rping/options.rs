@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use libc::{AI_ADDRCONFIG, AI_V4MAPPED, EINVAL};
 
-use super::Status;
+use super::status::Status;
 use crate::cm_tools::{Letters, SYSTEM_HELP, atoi};
 use crate::outln;
 use crate::output::print;

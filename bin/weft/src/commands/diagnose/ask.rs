@@ -179,7 +179,7 @@ impl Tables<'_> {
         match about {
             About::Linear { switch, block } => {
                 let len = usize::from(self.survey.fabric.node(switch).linear_top()) + 1;
-                let table = self.survey.lfts.entry(switch).or_insert_with(|| vec![super::routing::NOWHERE; len]);
+                let table = self.survey.lfts.entry(switch).or_insert_with(|| vec![super::net::NOWHERE; len]);
                 let rest = table.iter_mut().skip(block * BLOCK);
                 rest.zip(bytes).for_each(|(entry, port)| *entry = *port);
             }

@@ -198,7 +198,7 @@ fn a_wrong_entry_of_a_table_is_named() {
         let (mut survey, tables) = survey(case);
         let Some((switch, lid, port)) = far_host(&survey) else { continue };
         let name = survey.fabric.node(switch).name();
-        survey.lfts.get_mut(&switch).expect("a table")[usize::from(lid)] = super::routing::NOWHERE;
+        survey.lfts.get_mut(&switch).expect("a table")[usize::from(lid)] = super::net::NOWHERE;
         let found = findings(&mut survey, &tables);
         let said = format!("is not reached from {name}: no route");
         assert!(

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use weft_ipc::{Client, ConnectOptions, HOST_VARIABLE, Spawn};
 
-use super::Args;
+use super::args::Args;
 use crate::commands::{topology, up};
 
 /// Set for programs that run on a fabric simulated by ibsim, whose library stands in for libibumad.

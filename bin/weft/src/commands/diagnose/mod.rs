@@ -1,6 +1,7 @@
 //! `weft diagnose`: one readable report on a whole InfiniBand fabric, with an exit code: identities, links, cables,
 //! managers, partitions, routes, credit loops, multicast, and changes since a saved report.
 
+mod args;
 mod ask;
 mod balance;
 mod counters;
@@ -19,11 +20,12 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
+pub use args::Args;
+
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 use weft_client::Which;
 use weft_diags::ib::address::PortId;
@@ -49,50 +51,6 @@ const IN_FLIGHT: u32 = 32;
 /// Exit codes: the checks found something; nothing could be checked.
 const FOUND: u8 = 1;
 const FAILED: u8 = 2;
-
-/// Check a whole InfiniBand fabric and report its faults.
-#[derive(ClapArgs, Clone, Debug)]
-pub struct Args {
-    /// Query from this fabric host [default: the host that the command runs as, or one with programs]
-    #[arg(long, value_name = "NODE", conflicts_with = "system")]
-    host: Option<String>,
-    /// Query through this adapter.
-    #[arg(short = 'C', long = "ca", value_name = "NAME")]
-    ca: Option<String>,
-    /// Query through this port of the adapter; 0 selects the first active one.
-    #[arg(short = 'P', long = "port", value_name = "NUMBER", default_value_t = 0)]
-    port: i32,
-    /// Set the M_Key of requests.
-    #[arg(short = 'y', long = "m-key", value_name = "KEY")]
-    m_key: Option<String>,
-    /// Read node names by GUID from this file.
-    #[arg(long, value_name = "FILE")]
-    node_name_map: Option<String>,
-    /// Watch counters for SECONDS.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
-    seconds: f64,
-    /// Search the VLs of this service level for credit loops, instead of those of the path records.
-    #[arg(long, value_name = "SL", value_parser = clap::value_parser!(u8).range(0..16))]
-    sl: Option<u8>,
-    /// Show the path from one port to another, each given by LID, GUID or name.
-    #[arg(long, num_args = 2, value_names = ["FROM", "TO"])]
-    path: Option<Vec<String>>,
-    /// Save the fabric to a file, for --baseline.
-    #[arg(long, value_name = "FILE")]
-    save: Option<String>,
-    /// Compare with a fabric saved by --save.
-    #[arg(long, value_name = "FILE")]
-    baseline: Option<String>,
-    /// Print all findings, however many.
-    #[arg(long)]
-    all: bool,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
-    /// Use the system's libibumad instead of Weft's.
-    #[arg(long)]
-    system: bool,
-}
 
 /// Runs the command.
 pub fn run(args: &Args) -> ExitCode {

@@ -3,8 +3,10 @@
 
 use weft_diags::ibnet::PortRef;
 
-use super::routing::NOWHERE;
 use super::survey::Survey;
+
+/// A forwarding table entry that drops packets (port 255).
+pub const NOWHERE: u8 = 255;
 
 /// Index of a node that is no switch with a known table.
 const NO_PLACE: u32 = u32::MAX;

@@ -4,11 +4,8 @@ use weft_diags::ibnet::PortRef;
 use weft_fabric::topology::counted;
 
 use super::finding::Section;
-use super::net::{Net, Step};
+use super::net::{NOWHERE, Net, Step};
 use super::survey::Survey;
-
-/// A forwarding table entry that drops packets (port 255).
-pub const NOWHERE: u8 = 255;
 
 /// State of the route from a switch to the current LID.
 #[derive(Clone, Copy, PartialEq)]

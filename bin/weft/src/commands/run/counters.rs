@@ -1,8 +1,14 @@
 //! The counters of a port, by their sysfs names, and the source of each.
 
+use std::collections::BTreeMap;
+
 use weft_ipc::stat::{DeviceCounters, StatReport};
+use weft_ipc::umad::IbCounters;
 
 use crate::commands::stat::{RXE_COUNTERS, value_of};
+
+/// Port counters of a virtual host's adapters, by device index and port number.
+pub type PortCounters = BTreeMap<(u32, u8), IbCounters>;
 
 /// Reads a counter's value from the device's counters.
 type Source = fn(&DeviceCounters) -> u64;

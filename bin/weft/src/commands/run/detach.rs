@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
+use super::args::{FAILED, RunArgs};
 use super::wait_port::{cm_listeners, listening_sockets};
-use super::{FAILED, RunArgs};
 
 /// Time limit for the program to start listening. A program that never does is left running.
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);

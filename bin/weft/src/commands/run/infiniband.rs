@@ -1,20 +1,18 @@
 //! The view of a virtual host's adapters in /sys/class and /dev, as Linux shows an InfiniBand adapter. All of it can
 //! change while the program runs: a subnet manager assigns LIDs, cables are cut.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use weft_ipc::umad::IbCounters;
 use weft_ipc::{ConnectOptions, DeviceInfo, IbPort, InfiniBand, UmadClient};
 
+use super::counters::PortCounters;
+use super::issm::IssmNode;
 use super::view::{Entry, Shown, View, groups};
 
 /// First minor number of the issm device nodes (major 231), which subnet managers hold open.
 const ISSM_MINOR_BASE: u32 = 64;
-
-/// Port counters by device index and port number.
-pub type PortCounters = BTreeMap<(u32, u8), IbCounters>;
 
 /// Reads a counter's value.
 type Value = fn(&IbCounters) -> u64;
@@ -43,17 +41,6 @@ const COUNTERS: [(&str, Value); 21] = [
     ("unicast_rcv_packets", |c| c.unicast_rcv_packets),
     ("unicast_xmit_packets", |c| c.unicast_xmit_packets),
 ];
-
-/// The issm device node of a port, held open by a subnet manager.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct IssmNode {
-    /// Name below /dev/infiniband.
-    pub name: String,
-    /// Index of the device.
-    pub device: u32,
-    /// Port number.
-    pub port: u8,
-}
 
 /// Queries the adapters of the host that the options name, and their port counters.
 pub fn fetch(options: &ConnectOptions) -> Result<(Vec<DeviceInfo>, PortCounters)> {

@@ -9,7 +9,16 @@ use weft_ipc::{ConnectOptions, UmadClient};
 use weft_sys::epoll::{Epoll, Interest};
 use weft_sys::fifo;
 
-use super::infiniband::IssmNode;
+/// The issm device node of a port, held open by a subnet manager.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IssmNode {
+    /// Name below /dev/infiniband.
+    pub name: String,
+    /// Index of the device.
+    pub device: u32,
+    /// Port number.
+    pub port: u8,
+}
 
 /// The pipe of one port.
 #[derive(Debug)]

@@ -4,10 +4,8 @@
 //! the view. If the files cannot be leased, they keep their initial content.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -18,6 +16,7 @@ use weft_sys::{lease, spawn};
 
 use super::infiniband;
 use super::issm::{IssmPipe, IssmWatch};
+use super::live_file::LiveFile;
 use super::tree::Tree;
 use super::view::{Shown, View};
 use super::viewer::{Sight, Viewer};
@@ -31,42 +30,6 @@ const OPEN_HOUSE: Duration = Duration::from_millis(200);
 
 /// Refresh period of a file that a process keeps open.
 const PERIOD: Duration = Duration::from_secs(1);
-
-/// A file with changing content.
-#[derive(Debug)]
-pub struct LiveFile {
-    file: File,
-    from: Shown,
-    shown: String,
-    leased: bool,
-}
-
-impl LiveFile {
-    /// A file that now contains `text`.
-    pub fn new(file: File, from: Shown, text: &str) -> LiveFile {
-        LiveFile { file, from, shown: text.to_owned(), leased: false }
-    }
-
-    /// Writes the new text if it differs. A reader sees the old text or the new, which is never shorter unless the
-    /// counter restarted.
-    fn show(&mut self, fetched: &Fetched) {
-        let Some(text) = fetched.text_of(&self.from) else { return };
-        if text != self.shown && self.file.write_all_at(text.as_bytes(), 0).is_ok() {
-            let _ = self.file.set_len(text.len() as u64);
-            self.shown = text;
-        }
-    }
-
-    fn lease(&mut self) {
-        self.leased = self.leased || lease::lease(&self.file).is_ok();
-    }
-
-    fn release(&mut self) {
-        if std::mem::take(&mut self.leased) {
-            let _ = lease::release(&self.file);
-        }
-    }
-}
 
 /// The daemon's answers.
 #[derive(Default)]
@@ -225,5 +188,9 @@ fn serve(
 /// Queries the daemon and updates the files.
 fn show(files: &mut [LiveFile], options: &ConnectOptions) {
     let fetched = Fetched::about(files, options);
-    files.iter_mut().for_each(|file| file.show(&fetched));
+    for file in files {
+        if let Some(text) = fetched.text_of(&file.from) {
+            file.show(text);
+        }
+    }
 }

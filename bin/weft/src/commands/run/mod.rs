@@ -3,6 +3,7 @@
 //! The program replaces this process (there is no parent in between), so its exit status, signals and terminal are its
 //! own.
 
+mod args;
 mod counters;
 mod detach;
 mod environment;
@@ -11,6 +12,7 @@ mod infiniband;
 mod issm;
 mod libraries;
 mod live;
+mod live_file;
 mod mounted;
 mod mounts;
 mod preloaded;
@@ -22,64 +24,25 @@ mod view;
 mod viewer;
 mod wait_port;
 
+pub use args::RunArgs;
 pub use environment::{audit, library_path};
 pub use fallback::remedy;
-pub use libraries::soname_of;
 
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::Result;
-use clap::Args;
 use weft_fabric::topology;
 use weft_ipc::stat::StatReport;
 use weft_ipc::{Client, ConnectOptions, DeviceInfo, HOST_VARIABLE, trust};
 
 use crate::rdma_dir;
+use args::FAILED;
 use program::Program;
 use task::Task;
 
-/// Options of `weft run`.
-#[derive(Args, Debug, Default)]
-pub struct RunArgs {
-    /// Set LD_LIBRARY_PATH only: no namespace, no view of /sys and /dev, no other place for the loader
-    #[arg(long)]
-    pub ld_library_path: bool,
-    /// Leave the system's libraries in place and only show the devices
-    #[arg(long, conflicts_with = "ld_library_path")]
-    pub system: bool,
-    /// Run as this host of the running fabric, with only that host's adapters
-    #[arg(long, value_name = "NODE")]
-    pub host: Option<String>,
-    /// Inject faults, e.g. loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7
-    #[arg(long, value_name = "SPEC")]
-    pub fault: Option<String>,
-    /// Write the packets that the program sends and receives to a file (pcapng)
-    #[arg(long, value_name = "FILE")]
-    pub pcap: Option<PathBuf>,
-    /// Start the program in the background and return once it listens (TCP or the RDMA connection manager)
-    #[arg(short, long)]
-    pub detach: bool,
-    /// Start the program once a program listens on PORT (TCP or the RDMA connection manager) [with -d: wait for that
-    /// port]
-    #[arg(long, value_name = "PORT")]
-    pub wait_port: Option<u16>,
-    /// Print the setup, what failed, and which libraries the program will load
-    #[arg(short, long)]
-    pub verbose: bool,
-    /// Suppress messages that a view or a program cannot be served (same as WEFT_QUIET=1)
-    #[arg(short, long, conflicts_with = "verbose")]
-    pub quiet: bool,
-    /// Program and its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
-}
-
-/// Exit codes as in env(1), nohup(1) and docker, for failures before the program runs.
-const FAILED: u8 = 125;
+/// Exit codes of a program that cannot run, as in env(1), nohup(1) and docker.
 const CANNOT_EXECUTE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
@@ -183,7 +146,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
 struct Found {
     devices: Vec<DeviceInfo>,
     counted: StatReport,
-    ports: infiniband::PortCounters,
+    ports: counters::PortCounters,
     /// Name of the daemon, if it may be trusted with memory. Checked here, because a process in a user namespace can no
     /// longer tell.
     daemon: Option<String>,
@@ -222,6 +185,6 @@ fn find(options: &ConnectOptions) -> Result<Found> {
     let own = weft_sys::process::euid();
     let may_manage = own == 0 || credentials.is_some_and(|daemon| daemon.uid == own);
     let daemon = credentials.filter(trust::is_trusted).as_ref().and_then(trust::name_of);
-    let ports = if on_host { infiniband::fetch(options)?.1 } else { infiniband::PortCounters::new() };
+    let ports = if on_host { infiniband::fetch(options)?.1 } else { counters::PortCounters::new() };
     Ok(Found { devices, counted, ports, daemon, packets, may_manage })
 }

@@ -13,7 +13,7 @@ use weft_sys::{namespace, node};
 
 use super::issm::IssmPipe;
 use super::libraries::Replacement;
-use super::live::LiveFile;
+use super::live_file::LiveFile;
 use super::view::{Shown, View, ZERO_GID};
 
 /// Memory limit of one view.

@@ -9,9 +9,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 mod elf;
+mod linked;
 mod obstacle;
 
 use elf::Elf;
+pub use linked::Linked;
 pub use obstacle::Obstacle;
 
 /// A program's executable file.
@@ -26,17 +28,6 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// Text that every static program with verbs contains.
 const VERBS_MARK: &[u8] = b"/dev/infiniband";
-
-/// How a program is linked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Linked {
-    /// Dynamically: the loader takes Weft's libraries.
-    Dynamically,
-    /// Statically with verbs inside the program, which Weft cannot replace.
-    StaticallyWithVerbs,
-    /// Statically without verbs: for example a shell, which starts other programs.
-    Statically,
-}
 
 impl Program {
     /// Reads the file that `command` names. `None` for scripts and unreadable files.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::RunArgs;
+use super::args::RunArgs;
 use super::mounts::Manager;
 use super::program::Program;
 use super::view::View;

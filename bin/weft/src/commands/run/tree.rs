@@ -16,7 +16,7 @@ use weft_sys::lifetime::{self, Lifetime};
 use weft_sys::process::euid;
 
 use super::issm::IssmPipe;
-use super::live::LiveFile;
+use super::live_file::LiveFile;
 use super::mounts::{Manager, build_classes, mode_of};
 use super::view::View;
 

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use weft_ipc::stat::StatReport;
 use weft_ipc::{DeviceInfo, GID_TABLE_ROWS_MAX, GidType, PhysState, PortState};
 
-use super::counters::{self, Counter};
-use super::infiniband::{IssmNode, PortCounters};
+use super::counters::{self, Counter, PortCounters};
+use super::issm::IssmNode;
 
 /// A file of the view.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,7 +4,8 @@
 use rustc_hash::FxHashMap;
 
 use super::super::{Builder, Cable, End, Error, Result, limits};
-use super::{Place, schema, speed, width};
+use super::place::{Place, speed, width};
+use super::schema;
 
 /// One cable as written, with its ends still as text.
 struct Wanted {

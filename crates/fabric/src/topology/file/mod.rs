@@ -10,6 +10,7 @@
 
 mod cables;
 mod nodes;
+mod place;
 mod schema;
 mod writer;
 
@@ -17,37 +18,12 @@ pub use writer::write;
 
 use toml::Spanned;
 
+use self::place::{Place, speed, width};
 use super::generate::{Extra, Plan, Shape};
 use super::{Builder, Error, Result, Speed, Topology, Width};
 
 /// Largest TOML file in bytes: its parser holds the whole tree.
 const LEN_MAX: usize = 64 << 20;
-
-/// Location of errors: the file's text, to count lines in.
-#[derive(Clone, Copy)]
-struct Place<'a>(&'a str);
-
-impl Place<'_> {
-    /// Returns the line of a byte.
-    fn line(self, at: usize) -> u32 {
-        let before = self.0.as_bytes().get(..at.min(self.0.len())).unwrap_or_default();
-        before.iter().filter(|byte| **byte == b'\n').count() as u32 + 1
-    }
-
-    fn of<T>(self, value: &Spanned<T>) -> u32 {
-        self.line(value.span().start)
-    }
-
-    /// Creates an error in a value.
-    fn error<T>(self, value: &Spanned<T>, what: impl Into<String>, mend: impl Into<String>) -> Error {
-        Error::at(self.of(value), what, mend)
-    }
-
-    /// Adds the line of a value to an error without one.
-    fn at<T, R>(self, value: &Spanned<T>, result: Result<R>) -> Result<R> {
-        result.map_err(|error| if error.line == 0 { Error { line: self.of(value), ..error } } else { error })
-    }
-}
 
 /// Reads a TOML file.
 pub fn read(title: &str, text: &str) -> Result<Topology> {
@@ -79,17 +55,6 @@ fn defaults(place: Place<'_>, file: &schema::File) -> Result<(Width, Speed)> {
     let width = file.width.as_ref().map_or(Ok(Width::X4), |text| width(place, text))?;
     let speed = file.speed.as_ref().map_or(Ok(Speed::Ndr), |text| speed(place, text))?;
     Ok((width, speed))
-}
-
-fn width(place: Place<'_>, text: &Spanned<String>) -> Result<Width> {
-    let bad = || place.error(text, format!("{:?} is no width", text.get_ref()), "widths are 1x 2x 4x 8x 12x");
-    Width::parse(text.get_ref()).ok_or_else(bad)
-}
-
-fn speed(place: Place<'_>, text: &Spanned<String>) -> Result<Speed> {
-    let mend = "speeds are SDR DDR QDR FDR10 FDR EDR HDR NDR XDR";
-    let bad = || place.error(text, format!("{:?} is no speed", text.get_ref()), mend);
-    Speed::parse(text.get_ref()).ok_or_else(bad)
 }
 
 /// Runs a generator for its table.

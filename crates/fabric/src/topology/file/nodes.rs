@@ -3,7 +3,8 @@
 use toml::Spanned;
 
 use super::super::{Builder, Node, NodeKind, Port, Result, Speed, Width, limits};
-use super::{Place, schema, speed, width};
+use super::place::{Place, speed, width};
+use super::schema;
 use crate::topology::generate::{ADAPTER_ID, SWITCH_ID, VENDOR_ID};
 
 /// Adds all nodes.

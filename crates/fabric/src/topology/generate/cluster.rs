@@ -1,7 +1,7 @@
 //! Common steps of all generators: create switches and hosts of a plan, and cable them by number.
 
 use super::super::{Builder, Cable, End, Node, NodeKind, Port, Result, limits};
-use super::{Plan, refuse};
+use super::plan::{Plan, refuse};
 
 /// A vendor ID that the IEEE has not assigned, the same as of Weft's verbs devices.
 pub const VENDOR_ID: u32 = 0x45_5446;

@@ -2,7 +2,7 @@
 //! groups. A switch's ports are, in order: hosts, its group, the other groups.
 
 use super::cluster::Cluster;
-use super::refuse;
+use super::plan::refuse;
 use crate::topology::{Result, limits};
 
 /// Generates the network.

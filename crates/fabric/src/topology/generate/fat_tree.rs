@@ -3,7 +3,7 @@
 //! and which parent on the way up to it. Two switches of neighbouring levels are cabled if all other digits agree.
 
 use super::cluster::Cluster;
-use super::refuse;
+use super::plan::refuse;
 use crate::topology::{Result, limits};
 
 /// Largest sensible number of levels: even with switches of few ports, more exceed every other limit.

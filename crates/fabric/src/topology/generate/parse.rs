@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Shape, refuse};
+use super::plan::{Shape, refuse};
 use crate::topology::{Error, Result};
 
 /// The generators: name on the command line and in files, description of the parameters, and an example.

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashSet;
 
 use super::cluster::Cluster;
-use super::refuse;
+use super::plan::refuse;
 use crate::topology::{Result, limits};
 
 /// Swaps tried for each cable: enough to forget the ring.

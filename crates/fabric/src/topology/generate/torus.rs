@@ -2,7 +2,7 @@
 //! and 4 the second, and so on; the hosts come after them.
 
 use super::cluster::Cluster;
-use super::refuse;
+use super::plan::refuse;
 use crate::topology::{Result, limits};
 
 /// Largest sensible number of dimensions; such a hypercube has 4096 switches.

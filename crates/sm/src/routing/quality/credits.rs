@@ -5,7 +5,7 @@
 use crate::parallel::Parallel;
 use crate::tables::{Lanes, ServiceLevels};
 
-use super::Checks;
+use super::checks::Checks;
 use super::net::{NONE, Net, Owner, Step};
 
 /// A VL of a link between switches.

@@ -3,6 +3,7 @@
 //! is independent of all engines.
 
 mod bisection;
+mod checks;
 mod credits;
 mod net;
 mod reach;
@@ -16,31 +17,11 @@ use crate::graph::Graph;
 use crate::parallel::Parallel;
 use crate::tables::Tables;
 
+pub use checks::{Checks, SHIFTS_MAX};
 pub use credits::Channel;
 pub use reach::{Broken, Load, Reach, Why};
 pub use shift::Shift;
 pub(super) use shift::by_switches;
-
-/// Default limit on the number of shift permutations to test.
-pub const SHIFTS_MAX: usize = 512;
-
-/// Options of a check.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checks {
-    /// Maximum number of shift permutations to test, evenly chosen; 0: none.
-    pub shifts: usize,
-    /// Indices of end ports in shift order. If empty: on a tree, by switch in the order of a walk along the cables;
-    /// otherwise in GUID order. An index that no end port has is a gap and sends nothing.
-    pub order: Vec<u32>,
-    /// Whether to include paths to switches in the credit loop check.
-    pub to_switches: bool,
-}
-
-impl Default for Checks {
-    fn default() -> Checks {
-        Checks { shifts: SHIFTS_MAX, order: Vec::new(), to_switches: true }
-    }
-}
 
 /// Quality of tables.
 #[derive(Clone, Debug, Default, PartialEq)]

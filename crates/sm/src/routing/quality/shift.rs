@@ -8,7 +8,7 @@ use crate::routing::links::Links;
 use crate::routing::order::walk;
 use crate::routing::work::map;
 
-use super::Checks;
+use super::checks::Checks;
 use super::net::{Net, Owner, Step};
 
 /// Results of shift permutations.

@@ -2,8 +2,9 @@
 //! datelines.
 
 use super::find::Dimension;
-use super::grid::DIMENSIONS;
 
+/// Maximum number of dimensions.
+pub const DIMENSIONS: usize = 3;
 /// Maximum number of seeds in a file.
 const SEEDS_MAX: usize = 64;
 

@@ -2,11 +2,9 @@
 
 use crate::routing::net::Net;
 
-use super::config::Config;
+use super::config::{Config, DIMENSIONS};
 use super::find::{Dimension, find};
 
-/// Maximum number of dimensions.
-pub const DIMENSIONS: usize = 3;
 /// Maximum number of dimensions before pairs of dimensions of size two are merged into rings of four.
 const FOUND_MAX: usize = 6;
 

@@ -16,7 +16,8 @@ use crate::routing::{Engine, Request, RouteError};
 use crate::tables::{Lanes, NO_PATH, ServiceLevels, Tables};
 
 use config::Config;
-use grid::{DIMENSIONS, Grid};
+use config::DIMENSIONS;
+use grid::Grid;
 
 /// `torus-2QoS`.
 pub const ENGINE: Engine = Engine {

@@ -1,7 +1,8 @@
 //! Hop selection: dimension by dimension, the short way around a ring; the long way if the ring is interrupted; and
 //! around a missing switch by turning into a later dimension just before it.
 
-use super::grid::{DIMENSIONS, Grid, Place};
+use super::config::DIMENSIONS;
+use super::grid::{Grid, Place};
 
 /// A hop: its dimension, and whether it goes up.
 pub type Step = (usize, bool);

@@ -9,15 +9,18 @@ use weft_abi_types::{
 
 use super::manager::Connection;
 use super::path::Direct;
-use super::{RECEIVED, SENT};
+use super::verbs::{Verbs, Wanted};
 use crate::spin::Spin;
 use crate::tools::qperf::control::{Failure, Result, system};
 use crate::tools::qperf::run::{NAP, Run};
 use crate::tools::qperf::wire::{Node, Number};
 use weft_client::rdmacm::readable;
-use weft_client::verbs::{
-    Buffer, Channel, Context, Cq, Op, Pd, Qp, QpRequest, Remote, SendChain, SendRequest, UdTarget,
-};
+use weft_client::verbs::{Buffer, Op, Qp, Remote, SendChain, SendRequest, UdTarget};
+
+/// `wr_id` of a send request.
+const SENT: u64 = 1;
+/// `wr_id` of a receive request.
+pub const RECEIVED: u64 = 2;
 
 /// How the queue pair finds its peer.
 pub enum Link {
@@ -25,18 +28,6 @@ pub enum Link {
     Managed(Connection),
     /// Through an exchange of addresses over TCP.
     Direct(Direct),
-}
-
-/// The verbs objects that both kinds of connection need.
-pub struct Verbs {
-    /// Protection domain.
-    pub pd: Pd,
-    /// The completion channel.
-    pub channel: Channel,
-    /// The completion queue for all requests.
-    pub cq: Cq,
-    /// Number of READs and atomics that the device accepts.
-    pub rd_atomic: u32,
 }
 
 /// All objects of one side.
@@ -52,54 +43,6 @@ pub struct Device {
     verbs: Verbs,
     // Declared last so that it drops after the objects that depend on its id.
     link: Link,
-}
-
-/// Properties of a queue pair.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    /// `IBV_QPT_...`.
-    pub transport: ibv_qp_type,
-    /// Send queue depth.
-    pub sends: u32,
-    /// Receive queue depth.
-    pub recvs: u32,
-}
-
-impl Wanted {
-    /// The queue pair's attributes, with one queue for both kinds of completion.
-    pub fn request<'a>(&self, cq: &'a Cq) -> QpRequest<'a> {
-        QpRequest {
-            qp_type: self.transport,
-            send_cq: cq,
-            recv_cq: cq,
-            srq: None,
-            xrcd: None,
-            max_send_wr: self.sends,
-            max_recv_wr: self.recvs,
-            max_inline_data: 0,
-            extended: false,
-        }
-    }
-}
-
-impl Verbs {
-    /// Creates the objects on a device.
-    pub fn new(run: &Run, context: &Context, wanted: Wanted) -> Result<Verbs> {
-        let attr = context.query_device().map_err(|e| system("query device failed", &e))?;
-        let most = u32::try_from(attr.orig_attr.max_qp_rd_atom).unwrap_or(0);
-        let rd_atomic = match run.number(Number::RdAtomic) {
-            0 => most,
-            wanted if wanted <= most => wanted,
-            wanted => {
-                return Err(format!("device only supports {most} (< {wanted}) RDMA reads or atomics").into());
-            }
-        };
-        let channel = Channel::new(context).map_err(|e| system("failed to create completion channel", &e))?;
-        let pd = Pd::new(context).map_err(|e| system("failed to allocate protection domain", &e))?;
-        let cq = Cq::new(context, wanted.sends + wanted.recvs, Some(&channel))
-            .map_err(|e| system("failed to create completion queue", &e))?;
-        Ok(Verbs { pd, channel, cq, rd_atomic })
-    }
 }
 
 impl Device {

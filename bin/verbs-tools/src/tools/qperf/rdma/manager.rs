@@ -8,7 +8,7 @@ use weft_abi_types::{
     RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_PS_TCP, rdma_cm_event_type,
 };
 
-use super::device::{Verbs, Wanted};
+use super::verbs::{Verbs, Wanted};
 use crate::tools::qperf::control::{Failure, Result, system};
 use crate::tools::qperf::run::{NAP, Run};
 use weft_client::rdmacm::{CmId, CmLibrary, ConnParam, Event, EventChannel, SockAddr, lookup, readable};

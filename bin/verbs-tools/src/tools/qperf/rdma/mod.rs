@@ -3,6 +3,7 @@
 mod device;
 mod manager;
 mod path;
+mod verbs;
 
 use weft_abi_types::ibv_qp_type;
 
@@ -10,16 +11,11 @@ use super::control::{Failure, Result};
 use super::run::Run;
 use super::tests_table::{Pattern, TESTS};
 use super::wire::{Number, Stat};
-use device::Device;
+use device::{Device, RECEIVED};
 use weft_client::verbs::{Op, Wc};
 
 /// Maximum number of outstanding requests.
 const DEPTH: u32 = 1024;
-
-/// `wr_id` of a send request.
-const SENT: u64 = 1;
-/// `wr_id` of a receive request.
-const RECEIVED: u64 = 2;
 
 /// Runs a test on either side; the client gets the server's results.
 pub fn measure(run: &mut Run, transport: ibv_qp_type, pattern: Pattern) -> Result<Option<Stat>> {

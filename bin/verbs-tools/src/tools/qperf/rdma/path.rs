@@ -8,7 +8,7 @@ use weft_abi_types::{
     IBV_QPT_UD, ibv_port_attr,
 };
 
-use super::device::{Verbs, Wanted};
+use super::verbs::{Verbs, Wanted};
 use crate::pingpong::random_psn;
 use crate::tools::qperf::control::{Failure, Result, system};
 use crate::tools::qperf::run::Run;

@@ -2,7 +2,8 @@
 
 use crate::commands::doctor::machine::{Asked, Machine};
 use crate::commands::doctor::report::Finding;
-use crate::commands::run::{self, program::Program};
+use crate::commands::run::program::Program;
+use crate::rdma_dir;
 
 /// Set-user-ID and set-group-ID.
 const SET_ID: u32 = 0o6000;
@@ -53,7 +54,7 @@ fn set_id(asked: &Asked<'_>, path: &str) -> Option<Finding> {
 
 fn libraries(program: &Program) -> Finding {
     let path = program.path().display();
-    let copies = program.own_copies(|name| run::soname_of(name).is_some());
+    let copies = program.own_copies(|name| rdma_dir::soname_of(name).is_some());
     if copies.is_empty() {
         return Finding::well(format!("{path}: the loader gives it Weft's libraries"));
     }

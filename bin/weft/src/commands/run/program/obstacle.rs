@@ -2,9 +2,9 @@
 
 use object::elf::{EM_386, EM_AARCH64, EM_ARM, EM_PPC64, EM_RISCV, EM_S390, EM_X86_64};
 
-use super::Linked;
 use super::elf::Elf;
-use crate::commands::run::libraries::soname_of;
+use super::linked::Linked;
+use crate::rdma_dir::soname_of;
 
 /// Reason why Weft cannot serve a program.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 //! switches' names carry their coordinates, as the generators assign them: `sw2-0-1`.
 
 use super::super::super::Picture;
-use super::{BOX, DOT, Frame, Look, Scene, WIDTH_MAX, hung, switches, trunks};
+use super::scene::{BOX, DOT, Frame, Look, Scene, WIDTH_MAX, hung, switches, trunks};
 
 /// Distance between switches: preferred, and minimum.
 const STEP: f64 = 100.0;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 use super::super::super::Picture;
-use super::{BOX, Frame, Look, STEP, Scene, WIDTH_MAX, folded, hung, switches};
+use super::scene::{BOX, Frame, Look, STEP, Scene, WIDTH_MAX, folded, hung, switches};
 
 /// Largest number of groups drawn switch by switch, and of switches in such a group.
 const OPEN_MAX: usize = 12;

@@ -6,21 +6,10 @@ mod grid;
 mod groups;
 mod paint;
 mod rows;
+mod scene;
 mod springs;
 
 use super::super::{NodeKind, Picture};
-use super::neighbours;
-
-/// Largest width of a drawing, in units of the picture.
-const WIDTH_MAX: f64 = 1600.0;
-/// Size of a switch's box.
-const BOX: (f64, f64) = (64.0, 22.0);
-/// Distance between boxes in a row.
-const STEP: f64 = BOX.0 + 12.0;
-/// Radius of a host's dot.
-const DOT: f64 = 5.0;
-/// Largest number of hosts beside a switch that are drawn one by one.
-const DOTS_MAX: usize = 6;
 
 /// Draws the fabric.
 pub fn svg(picture: &Picture) -> String {
@@ -30,102 +19,4 @@ pub fn svg(picture: &Picture) -> String {
         if is_tree { rows::scene(picture, &rows) } else { springs::scene(picture) }
     });
     paint::paint(picture, scene)
-}
-
-/// Appearance of an item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
-    /// A box with a name.
-    Box,
-    /// A small square.
-    Chip,
-    /// A host's dot, with its slanted name below.
-    NamedDot,
-    /// A host's dot.
-    Dot,
-}
-
-/// One node, or several drawn as one.
-#[derive(Clone, Debug)]
-struct Item {
-    nodes: Vec<u32>,
-    x: f64,
-    y: f64,
-    look: Look,
-}
-
-/// A frame around items that belong together.
-#[derive(Clone, Debug)]
-struct Frame {
-    x: f64,
-    y: f64,
-    width: f64,
-    height: f64,
-    name: String,
-}
-
-/// Layout of a drawing. Coordinates may be negative: the painter moves them.
-#[derive(Clone, Debug, Default)]
-struct Scene {
-    items: Vec<Item>,
-    frames: Vec<Frame>,
-    /// Links longer than this are bent, so that they do not cross boxes between their ends.
-    straight_max: Option<f64>,
-}
-
-impl Scene {
-    fn add(&mut self, nodes: Vec<u32>, (x, y): (f64, f64), look: Look) {
-        self.items.push(Item { nodes, x, y, look });
-    }
-
-    /// Adds the hosts at a switch below its box: dots, or one box for many.
-    fn add_hosts(&mut self, hosts: Vec<u32>, (x, y): (f64, f64)) {
-        let below = y + BOX.1 / 2.0 + 16.0;
-        if hosts.len() > DOTS_MAX {
-            self.add(hosts, (x, below + 4.0), Look::Box);
-            return;
-        }
-        let first = x - (hosts.len() as f64 - 1.0) * DOT * 1.2;
-        for (number, host) in hosts.into_iter().enumerate() {
-            self.add(vec![host], (first + number as f64 * DOT * 2.4, below), Look::Dot);
-        }
-    }
-}
-
-/// Returns the indexes of all switches.
-fn switches(picture: &Picture) -> Vec<u32> {
-    let nodes = (0u32..).zip(&picture.topology.nodes);
-    nodes.filter(|(_, node)| node.kind == NodeKind::Switch).map(|(place, _)| place).collect()
-}
-
-/// Returns the adapters and routers at each node, and the rest. A host at several switches counts to the first; one at
-/// none is in the rest.
-fn hung(picture: &Picture) -> (Vec<Vec<u32>>, Vec<u32>) {
-    let nodes = &picture.topology.nodes;
-    let (mut hung, mut loose) = (vec![Vec::new(); nodes.len()], Vec::new());
-    for ((place, node), near) in (0u32..).zip(nodes).zip(neighbours(picture)) {
-        if node.kind == NodeKind::Switch {
-            continue;
-        }
-        let is_switch = |near: &&u32| nodes.get(**near as usize).is_some_and(|node| node.kind == NodeKind::Switch);
-        match near.iter().find(is_switch) {
-            Some(switch) => hung[*switch as usize].push(place),
-            None => loose.push(place),
-        }
-    }
-    (hung, loose)
-}
-
-/// Returns the pairs of switches that a cable connects, by index.
-fn trunks(picture: &Picture) -> impl Iterator<Item = (u32, u32)> + '_ {
-    let topology = &picture.topology;
-    let is_switch = |end| topology.node(end).is_some_and(|node| node.kind == NodeKind::Switch);
-    let cables = topology.cables.iter().filter(move |cable| is_switch(cable.a) && is_switch(cable.b));
-    cables.map(|cable| (cable.a.node, cable.b.node))
-}
-
-/// Splits the indexes into parts of about equal size, `parts` at most.
-fn folded(places: &[u32], parts: usize) -> Vec<Vec<u32>> {
-    let size = places.len().div_ceil(parts.max(1)).max(1);
-    places.chunks(size).map(<[u32]>::to_vec).collect()
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::super::super::{Cable, LinkState, NodeKind, Picture, Topology, counted};
 use super::super::in_short;
-use super::{BOX, DOT, Item, Look, STEP, Scene};
+use super::scene::{BOX, DOT, Item, Look, STEP, Scene};
 
 const MARGIN: f64 = 40.0;
 /// Height of the title and of the legend.

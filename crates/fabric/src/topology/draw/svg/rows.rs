@@ -1,7 +1,7 @@
 //! A tree: rows of switches, the top of the tree on top, hosts below the leaf that they are cabled to.
 
 use super::super::super::Picture;
-use super::{BOX, DOT, Look, STEP, Scene, WIDTH_MAX, folded, hung};
+use super::scene::{BOX, DOT, Look, STEP, Scene, WIDTH_MAX, folded, hung};
 
 /// Distance between rows.
 const ROW: f64 = 120.0;

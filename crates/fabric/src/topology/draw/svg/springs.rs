@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 
 use super::super::super::Picture;
-use super::{Look, STEP, Scene, WIDTH_MAX, folded, hung, switches, trunks};
+use super::scene::{Look, STEP, Scene, WIDTH_MAX, folded, hung, switches, trunks};
 
 /// Largest number of boxes: more switches share boxes.
 const BOXES_MAX: usize = 120;
