@@ -216,7 +216,7 @@ fn container(lab: &Lab, network: &str, device: &str, words: &[&str]) -> Command 
     podman
 }
 
-/// What a command wrote; an error unless it succeeded.
+/// Output of a command; an error unless the command succeeded.
 fn ended(out: Output) -> Result<String> {
     let text = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
     ensure!(out.status.success(), "{text}");

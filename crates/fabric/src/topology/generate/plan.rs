@@ -1,4 +1,4 @@
-//! What to generate: a [`Shape`] gives kind and size; a [`Plan`] adds link speeds and names.
+//! The order to a generator: a [`Shape`] gives kind and size; a [`Plan`] adds link speeds and names.
 
 use crate::topology::{Error, Result, Speed, Width};
 
