@@ -28,7 +28,7 @@ pub struct Wanted {
     pub seats: Vec<Seat>,
 }
 
-/// Input for [`trees`].
+/// Input for [`trees`](super::forest::trees).
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The fabric.
