@@ -91,7 +91,7 @@ impl Engine {
             return Ok(Some(known));
         }
         let met = match session.client().meet_peer(slot, None) {
-            Err(RequestError::Disconnected | RequestError::Io(_)) => {
+            Err(RequestError::Disconnected | RequestError::Silent { .. } | RequestError::Io(_)) => {
                 self.refresh(session)?;
                 session.client().meet_peer(slot, None)
             }

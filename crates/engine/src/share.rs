@@ -79,9 +79,9 @@ impl Pages for Own<'_> {
         let engine = self.engine;
         let shared = self.sharer.share(addr, allowed, engine.own_threads(), &mut |work| engine.with_quiesced(work));
         let bytes = shared.iter().map(|extent| extent.len).sum();
-        let now = clock::now();
-        self.budget.spend(bytes, resident_bytes(), now);
-        self.end(now, "share", addr, bytes);
+        let (now, copied) = (clock::now(), self.sharer.take_copied());
+        self.budget.spend(bytes, copied, resident_bytes(), now);
+        self.end(now, "share", addr, bytes, copied);
         shared
     }
 
@@ -90,7 +90,8 @@ impl Pages for Own<'_> {
         self.sharer.unshare(extents, engine.own_threads(), &mut |work| engine.with_quiesced(work));
         let bytes = extents.iter().map(|extent| extent.len).sum();
         let addr = extents.first().map_or(0, |extent| extent.addr);
-        self.end(clock::now(), "restore", addr, bytes);
+        let copied = self.sharer.take_copied();
+        self.end(clock::now(), "restore", addr, bytes, copied);
     }
 }
 
@@ -101,8 +102,7 @@ impl Own<'_> {
         if len <= allowance { len } else { allowance - allowance % Self::page() }
     }
 
-    fn end(&mut self, now: Instant, what: &str, addr: u64, bytes: u64) {
-        let copied = self.sharer.take_copied();
+    fn end(&mut self, now: Instant, what: &str, addr: u64, bytes: u64, copied: u64) {
         if trace::on() {
             trace::note(now, Kind::Share, None, format_args!("{what} addr={addr:#x} bytes={bytes} copied={copied}"));
         }

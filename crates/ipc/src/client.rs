@@ -20,8 +20,10 @@ use crate::{
     RequestError, Response, SlotGrant, StatusReport, Usage,
 };
 
-/// How long the daemon may take to answer; recovery from a daemon's death takes longest.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the daemon may take to answer. Recovery from a daemon's death takes seconds; a daemon among hundreds of
+/// busy programs waits its turn for a processor, and a client that gives up too early loses its slot. The death of the
+/// daemon shows at once, so this limit concerns only one that is stopped.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A session with the daemon. Drop it to end the session, which frees the slot.
 #[derive(Debug)]
@@ -430,6 +432,9 @@ impl Client {
     fn receive(&mut self, fds_max: usize, wait: Wait) -> Result<(DaemonFrame, Vec<OwnedFd>), RequestError> {
         let received = match unix::recv(&self.fd, &mut self.buffer, fds_max, wait) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(RequestError::Disconnected),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && wait == Wait::Block => {
+                return Err(RequestError::Silent { seconds: ANSWER_TIMEOUT.as_secs() });
+            }
             result => result?,
         };
         if received.len == 0 {
@@ -497,3 +502,6 @@ fn take_descriptors(grant: &SlotGrant, fds: Vec<OwnedFd>) -> Result<GrantDescrip
     };
     Ok((take(grant.has_v4)?, take(grant.has_v6)?, take(grant.has_anchor)?))
 }
+
+#[cfg(test)]
+mod tests;

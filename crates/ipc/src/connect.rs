@@ -71,7 +71,7 @@ impl Default for ConnectOptions {
 }
 
 /// How long a daemon may take to start and to answer: if hundreds of programs share a processor, each waits its turn.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Time between two attempts to start a daemon within one connect.
 const SPAWN_INTERVAL: Duration = Duration::from_secs(1);

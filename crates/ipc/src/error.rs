@@ -92,6 +92,15 @@ pub enum RequestError {
     /// The daemon is gone (or was, at the last check); `reconnect` reaches another.
     #[error("the weft daemon is gone")]
     Disconnected,
+    /// The daemon did not answer.
+    #[error(
+        "the weft daemon did not answer within {seconds} s: it is stopped, or this machine is too busy to run it \
+         (`weft status` shows whether it answers again)"
+    )]
+    Silent {
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// The daemon sent an unexpected message.
     #[error("the weft daemon answered what was not asked")]
     Protocol,
@@ -106,6 +115,7 @@ impl RequestError {
         match self {
             RequestError::Refused(refusal) => refusal.errno,
             RequestError::Disconnected => libc_errno::ENODEV,
+            RequestError::Silent { .. } => libc_errno::ETIMEDOUT,
             RequestError::Protocol => libc_errno::EPROTO,
             RequestError::Io(error) => error.raw_os_error().unwrap_or(libc_errno::EIO),
         }

@@ -33,8 +33,10 @@
 //! - Processes of the same user that hold the file can read and write every page in it, whatever rights the regions
 //!   have.
 //!
+//! - Pages that hold only zeros when they are shared take no memory until they are written to.
+//!
 //! **Cost.** Sharing and restoring each take two to three times as long as making the pages present (untouched pages
-//! cost nothing), plus one read of /proc/self/smaps, which takes 10 ms for each gibibyte that the process has in small
+//! cost nothing, pages of zeros a check), plus one read of /proc/self/smaps, which takes 10 ms for each gibibyte that the process has in small
 //! pages. Copies are as fast as within private memory (`examples/share_cost.rs`).
 
 mod arena;

@@ -1,8 +1,10 @@
 //! Replaces private pages with pages of the arena, in place, under a running program.
 //!
-//! It works a chunk at a time. First it makes room in the arena, so that memory cannot run out later; then it moves the
-//! chunk's pages away, and threads that touch it sleep; it copies the pages; it puts the arena's pages in their place.
-//! A single-threaded process need not move them away, as no other thread touches them.
+//! It works a chunk at a time. It moves the chunk's pages away, and threads that touch it sleep; it makes room in the
+//! arena, so that a shortage of memory leaves everything as it was; it copies the pages; it puts the arena's pages in
+//! their place. A single-threaded process need not move them away, as no other thread touches them. Pages of zeros are
+//! not copied, since the arena reads as zeros where it has no page: middleware registers large pools that it has only
+//! cleared, and a page takes far longer to allocate than to check.
 
 use std::io;
 
@@ -35,25 +37,28 @@ impl Swap<'_> {
         let new = Scratch::of_file(self.arena.fd(), offset, len, HUGE_BYTES)?;
         // Children do not inherit it and get copies (see `fork`), even if they fork without our handlers.
         advise(new.addr as usize, len as usize, Advice::LinuxDontFork);
-        let there = self.map.runs(addr, len);
-        if there.all() && plain.huge != Some(false) {
+        if self.map.runs(addr, len).all() && plain.huge != Some(false) {
             advise(new.addr as usize, len as usize, Advice::LinuxHugepage);
-        }
-        for (skip, run) in there {
-            self.make_room(new.addr + skip, run, offset + skip)?;
         }
         match self.faults {
             None => {
-                let mut copied = 0;
-                for (skip, run) in self.map.runs(addr, len) {
-                    pages::copy(addr + skip, new.addr + skip, run);
-                    copied += run;
-                }
+                let copied = self.fill(addr, len, &new, offset)?;
                 new.move_to(addr).map_err(|(_, error)| error)?;
                 Ok(copied)
             }
             Some(faults) => self.guarded(faults, addr, len, new, offset),
         }
+    }
+
+    /// Copies the pages at `from`, which no other thread touches, into the arena; returns the bytes copied.
+    fn fill(&self, from: u64, len: u64, new: &Scratch, offset: u64) -> io::Result<u64> {
+        let mut copied = 0;
+        for (skip, run) in self.map.runs(from, len).without_zeros(from) {
+            self.make_room(new.addr + skip, run, offset + skip)?;
+            pages::copy(from + skip, new.addr + skip, run);
+            copied += run;
+        }
+        Ok(copied)
     }
 
     fn guarded(&self, faults: &Faults, addr: u64, len: u64, new: Scratch, offset: u64) -> io::Result<u64> {
@@ -67,19 +72,9 @@ impl Swap<'_> {
                 return Err(error);
             }
         };
-        let (mut result, mut copied) = (Ok(()), 0);
-        for (skip, run) in self.map.runs(old.addr, len) {
-            // Pages that appeared only now need room too.
-            result = self.make_room(new.addr + skip, run, offset + skip);
-            if result.is_err() {
-                break;
-            }
-            pages::copy(old.addr + skip, new.addr + skip, run);
-            copied += run;
-        }
-        let (kept, result) = match result {
-            Ok(()) => match new.move_to(addr) {
-                Ok(()) => (Some(old), Ok(())),
+        let (kept, result) = match self.fill(old.addr, len, &new, offset) {
+            Ok(copied) => match new.move_to(addr) {
+                Ok(()) => (Some(old), Ok(copied)),
                 Err((new, error)) => {
                     drop(new);
                     (give_back(old, addr), Err(error))
@@ -92,7 +87,7 @@ impl Swap<'_> {
         };
         faults.wake(addr, len);
         drop(kept);
-        result.map(|()| copied)
+        result
     }
 
     /// Allocates memory for a run of the arena, mapped at `addr`; a shortage is an error and never a signal.
