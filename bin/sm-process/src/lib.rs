@@ -110,8 +110,8 @@ fn prepare(args: &RunArgs) -> Result<(Files, Log)> {
         crate::errln!("weft sm: {diagnostic}");
     }
     let log = options.path.clone().unwrap_or_default();
-    let log =
-        Log::open(options, files.accumulates()).with_context(|| format!("cannot write the log {}", log.display()))?;
+    let log = Log::open(options, files.accumulates())
+        .with_context(|| format!("cannot write the log {}; log_file in the configuration names another", log.display()))?;
     Ok((files, log))
 }
 
@@ -152,13 +152,10 @@ pub fn spawn(args: &[OsString], added: &[(&OsStr, &OsStr)]) -> Result<()> {
 /// Reads the configuration of a manager to start, prints diagnostics about it, and returns its absolute path.
 ///
 /// # Errors
-/// The file cannot be read, or has errors that keep a manager from starting.
+/// The file cannot be read, has errors that keep a manager from starting, or names a log that cannot be written.
 pub fn check_config(path: &Path) -> Result<PathBuf> {
     let path = std::path::absolute(path)?;
-    let files = Files::load(&RunArgs::of_config(Some(path.clone())))?;
-    for diagnostic in files.diagnostics() {
-        crate::errln!("weft sm: {diagnostic}");
-    }
+    prepare(&RunArgs::of_config(Some(path.clone())))?;
     Ok(path)
 }
 

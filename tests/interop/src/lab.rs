@@ -5,7 +5,7 @@ use crate::path::Path;
 use crate::proc::{Ended, Proc};
 use crate::product;
 use crate::sandbox::{self, Sandbox};
-use crate::user::{Door, Who};
+use crate::user::{Door, ORDINARY_UID, Who};
 use anyhow::{Context, Result, bail};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -151,6 +151,27 @@ impl Lab {
         }
         line.extend(words.iter().map(|w| (*w).to_owned()));
         line
+    }
+
+    /// Returns the words that run a shell command without privileges in a chroot of the whole file system, where the
+    /// kernel makes no user namespaces. For [`Who::Root`].
+    pub fn in_a_chroot(&self, command: &str) -> Result<Vec<String>> {
+        let root = self.file("root");
+        std::fs::create_dir_all(&root)?;
+        let drop = match self.door {
+            Door::Root => format!("setpriv --reuid={ORDINARY_UID} --regid={ORDINARY_UID} --clear-groups"),
+            // One id is mapped there, and groups cannot be changed.
+            Door::Holder(_) => "setpriv --bounding-set=-all --inh-caps=-all".to_owned(),
+        };
+        let script = format!("mount --rbind / {root} && exec chroot {root} {drop} -- {command}", root = root.display());
+        let words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &script];
+        Ok(words.map(str::to_owned).to_vec())
+    }
+
+    /// Whether [`Who::Root`] and [`Who::Ordinary`] are different users for others: an ordinary user who runs the tests
+    /// has only one id, and both are that one outside.
+    pub fn has_two_users(&self) -> bool {
+        matches!(self.door, Door::Root)
     }
 
     /// Returns the command line that runs `words` inside `side` as `who`, under `weft run`.

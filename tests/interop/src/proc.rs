@@ -11,6 +11,12 @@ use std::time::{Duration, Instant};
 /// Poll interval of a wait.
 const LOOK_EVERY: Duration = Duration::from_millis(4);
 
+/// Returns the words that run a program on a terminal. Newer ucx_perftest takes a standard input that is none for a
+/// sign of mpirun.
+pub fn on_a_terminal(words: &[&str]) -> Vec<String> {
+    ["script", "-q", "-e", "-c", &words.join(" "), "/dev/null"].map(str::to_owned).to_vec()
+}
+
 /// A running program.
 #[derive(Debug)]
 pub struct Proc {

@@ -138,14 +138,8 @@ fn state_of(report: &Value, check: &str) -> Option<String> {
 
 /// Runs it in a chroot, where the kernel makes no user namespaces.
 fn doctor_without_namespaces(lab: &Lab) -> Result<Ended> {
-    let (root, weft) = (lab.file("root"), product::weft()?);
-    std::fs::create_dir_all(&root)?;
-    let script = format!(
-        "mount --rbind / {root} && exec chroot --userspec=33:33 {root} {weft} doctor",
-        root = root.display(),
-        weft = weft.display()
-    );
-    let words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &script];
+    let words = lab.in_a_chroot(&format!("{} doctor", product::weft()?.display()))?;
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
     Ok(lab.start_bare(lab.client(), Who::Root, &words)?.wait(TIME))
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use weft_interop::early::{REFUSED, until_late_enough};
+use weft_interop::ends::lasting_cmtime;
 use weft_interop::guest_peer::{Listens, Match};
 use weft_interop::{Lab, Outcome, Peer, Server, Table, guest, skip, table};
 
@@ -221,7 +222,8 @@ fn run_all(table: &mut Table, sides: &Sides, flooding: bool) {
 /// Runs a case in one direction: over both families, and over one of them with loss.
 fn run(table: &mut Table, sides: &Sides, case: &Case, cable: u32, server: Server, turn: usize) {
     let peer = &sides.peer;
-    let has = |wanted| case.traits.contains(&wanted);
+    let only_v4 = case.serve.starts_with("cmtime") && !lasting_cmtime();
+    let has = |wanted| case.traits.contains(&wanted) || (wanted == V4 && only_v4);
     let lossy_family = !has(V4) && turn.is_multiple_of(2);
     for (v6, lossy) in [(false, false), (true, false), (lossy_family, true)] {
         if v6 && has(V4) || lossy && has(Unreliable) || (table::quick() && (turn > 2 || lossy)) {

@@ -62,16 +62,11 @@ fn run(lab: &Lab, who: Who, options: &[&str], program: &Path) -> Result<Ended> {
 
 /// Runs in a chroot, where the kernel makes no user namespaces.
 fn run_without_namespaces(lab: &Lab, program: &Path) -> Result<String> {
-    let (root, weft) = (lab.file("root"), product::weft()?);
-    std::fs::create_dir_all(&root)?;
-    let script = format!(
-        "mount --rbind / {root} && exec chroot --userspec=33:33 {root} env TMPDIR={dir} {weft} run -- {program}",
-        root = root.display(),
-        dir = root.parent().context("the lab has a directory")?.display(),
-        weft = weft.display(),
-        program = program.display()
-    );
-    let words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &script];
+    let dir = program.ancestors().nth(2).context("the lab has a directory")?;
+    let weft = product::weft()?;
+    let command = format!("env TMPDIR={} {} run -- {}", dir.display(), weft.display(), program.display());
+    let words = lab.in_a_chroot(&command)?;
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
     let ended = lab.start_bare(lab.client(), Who::Root, &words)?.wait(std::time::Duration::from_secs(60));
     Ok(ended.success()?.text)
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use weft_interop::ends::Ends;
+use weft_interop::proc::on_a_terminal;
 use weft_interop::{Ended, Lab, Pair, Sandbox, Shape, Table, Who, mpi, product, python, skip};
 
 const WHO: Who = Who::Ordinary;
@@ -111,11 +112,14 @@ fn applications_run() {
         });
         table.case(&format!("{sandbox:?}: ucx_perftest"), || {
             let env = [("UCX_TLS", "rc_v,self"), ("UCX_NET_DEVICES", device.as_str())];
-            let words = ["ucx_perftest", "-p", "13737"];
-            let mut server = lab.start(lab.server(), WHO, &env, &words)?;
+            let start = |side, test: &[&str]| {
+                let words = on_a_terminal(&[&["ucx_perftest", "-p", "13737"], test].concat());
+                lab.start(side, WHO, &env, &words.iter().map(String::as_str).collect::<Vec<_>>())
+            };
+            let mut server = start(lab.server(), &[])?;
             ensure!(server.wait_listening(13737, LIMIT), "the server does not listen: {}", server.text());
             let test = ["-t", "tag_lat", "-n", "1000", "-s", "8", lab.server().v4];
-            let client = lab.start(lab.client(), WHO, &env, &[&words[..], &test].concat())?.wait(LIMIT).success()?;
+            let client = start(lab.client(), &test)?.wait(LIMIT).success()?;
             ensure!(client.text.contains("Final:"), "{}", client.text);
             server.wait(LIMIT).success().map(drop)
         });

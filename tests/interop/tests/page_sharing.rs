@@ -13,7 +13,7 @@ const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page_sharing")
 const MODES: [(&str, &str); 3] = [("auto", "shared"), ("on", "shared"), ("off", "private")];
 
 /// Maximum bytes copied to share or restore one region: half of the budget (`engine/share/budget.rs`).
-const REGION_BYTES_MAX: u64 = 32 << 20;
+const REGION_BYTES_MAX: u64 = 16 << 20;
 
 /// Maximum bytes copied by `large.c`: three large regions there and back, a small one, and its peer's buffer.
 const BYTES_MAX: u64 = 3 * 2 * REGION_BYTES_MAX + (16 << 20);

@@ -61,7 +61,7 @@ fn plain_as_typed() {
     let tools = if table::quick() { &TOOLS[..3] } else { TOOLS };
     for tool in tools {
         // As a person would type it: no device, no sizes, default counts.
-        table.case(tool.name, || Pair::new(tool.name, "").within(40).judged(&lab, result_printed));
+        table.case(tool.name, || Pair::new(tool.name, "").within(120).judged(&lab, result_printed));
     }
     table.finish();
 }
@@ -147,7 +147,7 @@ fn case(table: &mut Table, lab: &Lab, tool: &str, transport: &str, option: &str,
                 let _ = std::fs::remove_file(format!("/tmp/xrc_domain_{end}"));
             }
         }
-        Pair::new(tool, &args).devices(lab)?.who(who).within(30).judged(lab, result_printed)
+        Pair::new(tool, &args).devices(lab)?.who(who).within(120).judged(lab, result_printed)
     });
 }
 

@@ -61,9 +61,10 @@ static int registers(struct ibv_pd *pd, void *at, int flush)
 	return 0;
 }
 
-static void memory(struct ibv_pd *pd)
+/* `path`: where a file may be made. */
+static void memory(struct ibv_pd *pd, const char *path)
 {
-	int file = open("flushed", O_CREAT | O_RDWR, 0600), in_memory = memfd_create("memory", 0);
+	int file = open(path, O_CREAT | O_RDWR, 0600), in_memory = memfd_create("memory", 0);
 	void *anonymous = map(MAP_PRIVATE | MAP_ANONYMOUS, -1), *shared = map(MAP_SHARED | MAP_ANONYMOUS, -1);
 	struct statfs fs;
 
@@ -86,15 +87,16 @@ int main(int argc, char **argv)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *context = NULL;
 	struct ibv_pd *pd;
+	char path[4096];
 
-	MUST(argc == 3 && list);
+	MUST(argc == 3 && list && snprintf(path, sizeof path, "%s.data", argv[0]) < (int)sizeof path);
 	for (int i = 0; list[i]; i++)
 		if (strcmp(ibv_get_device_name(list[i]), argv[1]) == 0)
 			context = ibv_open_device(list[i]);
 	ibv_free_device_list(list);
 	MUST(context && (pd = ibv_alloc_pd(context)));
 	capabilities(context);
-	memory(pd);
+	memory(pd, path);
 	MUST(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
 	puts("all as it must be");
 	return 0;

@@ -1,11 +1,12 @@
 //! UCX, the communication layer under most MPIs: its own benchmark over its own shared-memory or TCP transports.
 
 use super::super::perftest::MIB;
-use super::super::program::{Program, figure_of, unless_installed, words};
+use super::super::program::{Program, figure_of, unless_installed};
 use super::super::room::Room;
 use super::super::unit::Unit;
 use anyhow::{Result, bail};
 use std::time::Duration;
+use weft_interop::proc::on_a_terminal;
 
 /// The port of ucx_perftest's server.
 const PORT: u16 = 13337;
@@ -100,12 +101,12 @@ impl Program for Ucx {
 
     fn measure(&self, room: &Room) -> Result<f64> {
         let env = [("UCX_TLS", self.transports.value())];
-        let line = words(&format!("ucx_perftest {}", self.arguments()));
+        let line = on_a_terminal(&["ucx_perftest", &self.arguments()]);
         let mut server = room.serve(&line, &env)?;
         if !server.wait_listening(PORT, LISTENS_WITHIN) {
             bail!("UCX's server does not listen: {}", server.kill().report());
         }
-        let line = words(&format!("ucx_perftest {} {}", room.lab()?.server().v4, self.arguments()));
+        let line = on_a_terminal(&["ucx_perftest", room.lab()?.server().v4, &self.arguments()]);
         figure_of(room.connect(&line, &env)?, room.seconds, |text| self.column.read(text))
     }
 }
