@@ -110,8 +110,9 @@ fn prepare(args: &RunArgs) -> Result<(Files, Log)> {
         crate::errln!("weft sm: {diagnostic}");
     }
     let log = options.path.clone().unwrap_or_default();
-    let log = Log::open(options, files.accumulates())
-        .with_context(|| format!("cannot write the log {}; log_file in the configuration names another", log.display()))?;
+    let log = Log::open(options, files.accumulates()).with_context(|| {
+        format!("cannot write the log {}; log_file in the configuration names another", log.display())
+    })?;
     Ok((files, log))
 }
 

@@ -7,6 +7,9 @@ use std::process::{Child, Command, Stdio};
 /// unmapped id, so processes with it may not copy from each other's memory.
 pub const ORDINARY_UID: u32 = 33;
 
+/// Reason to skip a test that needs two users who are strangers to each other.
+pub const ONE_USER: &str = "the tests run as an ordinary user, who has one id";
+
 /// User that a program runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Who {

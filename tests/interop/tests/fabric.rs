@@ -5,6 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use weft_interop::user::ONE_USER;
 use weft_interop::{Fabric, IbSim, Lab, Shape, Table, Who, ibsim, skip};
 
 /// Required programs.
@@ -281,7 +282,7 @@ fn mistakes_are_explained() {
     ];
     for (who, words, expected) in cases {
         if expected.contains("may not") && !lab.has_two_users() {
-            skip::skip(&words.join(" "), "the tests run as an ordinary user, who has no second id");
+            skip::skip(&words.join(" "), ONE_USER);
             continue;
         }
         table.case(&words.join(" "), || {

@@ -62,7 +62,9 @@ fn manager(lab: &Lab, fabric: &Fabric<'_>, more: &str) -> Result<Proc> {
     let (weft, dir, config) = (product::weft()?, lab.file("cache"), lab.file("weft.conf"));
     std::fs::create_dir_all(&dir)?;
     std::fs::write(&config, format!("{CONF}dump_files_dir {}\n{more}", dir.display()))?;
-    let words = [&weft.display().to_string(), "sm", "-F", &config.display().to_string()];
+    let log = lab.file("weft-sm.log");
+    let words =
+        [&weft.display().to_string(), "sm", "-F", &config.display().to_string(), "-f", &log.display().to_string()];
     let mut proc = lab.start_line(&fabric.words("node1", &words)?, &[("OSM_CACHE_DIR", &dir.display().to_string())])?;
     ensure!(proc.wait_until(WITHIN, |proc| proc.text().contains("Entering MASTER")), "{}", proc.kill().report());
     fabric.wait("all links are active", |status| {

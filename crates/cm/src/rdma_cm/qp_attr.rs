@@ -87,7 +87,8 @@ fn agreed_attributes(agreed: &QpParams, port_num: u8, qp_state: u32) -> Option<Q
         INIT if agreed.may_init => {
             let mut access = Access::REMOTE_WRITE;
             if reads {
-                access |= Access::REMOTE_READ | Access::REMOTE_ATOMIC;
+                // FLUSH too, as Linux does where the adapter supports it: its acknowledgement is a response.
+                access |= Access::REMOTE_READ | Access::REMOTE_ATOMIC | Access::FLUSH_GLOBAL | Access::FLUSH_PERSISTENT;
             }
             attributes.qp_access_flags = access.bits();
             QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | QpAttrMask::ACCESS_FLAGS
