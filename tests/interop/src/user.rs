@@ -39,10 +39,11 @@ impl Door {
         if rustix::process::geteuid().is_root() {
             return Ok(Door::Root);
         }
-        // Its own /run, so that `ip netns add` has a place; a pipe signals that the place is ready.
+        // Its own /run, so that `ip netns add` has a place; its own /var/cache, where Debian's scripts of
+        // infiniband-diags keep a topology; a pipe signals that the place is ready.
         let mut child = Command::new("unshare")
             .args(["-Urnm", "--propagation", "private", "sh", "-c"])
-            .arg("mount -t tmpfs none /run && echo ready && exec sleep infinity")
+            .arg("mount -t tmpfs none /run && mount -t tmpfs none /var/cache && echo ready && exec sleep infinity")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;

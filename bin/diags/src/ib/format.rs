@@ -25,6 +25,12 @@ pub enum Format {
     LinkSpeedExtSupported,
     /// LinkSpeedExtEnabled.
     LinkSpeedExtEnabled,
+    /// LinkSpeedExtActive2.
+    LinkSpeedExt2,
+    /// LinkSpeedExtSupported2 and LinkSpeedExtEnabled2.
+    LinkSpeedsExt2,
+    /// One extended speed of both sets, as [`ExtendedSpeeds`](super::port_info::ExtendedSpeeds) joins them.
+    LinkSpeedExtJoined,
     /// PortState.
     PortState,
     /// PortPhysicalState.
@@ -63,6 +69,10 @@ const NODE_TYPES: &[&str] = &["", "Channel Adapter", "Switch", "Router"];
 const WIDTHS: &[&str] = &["1X", "4X", "8X", "12X", "2X"];
 const SPEEDS: &[&str] = &["2.5 Gbps", "5.0 Gbps", "10.0 Gbps"];
 const SPEEDS_EXT: &[&str] = &["14.0625 Gbps", "25.78125 Gbps", "53.125 Gbps", "106.25 Gbps"];
+/// Speeds of the second set.
+const SPEEDS_EXT2: &[&str] = &["212.5 Gbps"];
+/// XDR in a joined set, where the second set follows the five bits of the first.
+const JOINED_XDR: u64 = 32;
 /// LinkSpeedExtEnabled when extended speeds are off.
 const SPEEDS_EXT_DISABLED: u64 = 30;
 
@@ -143,6 +153,12 @@ impl Format {
             Format::LinkSpeedExtEnabled if value == SPEEDS_EXT_DISABLED => "Extended link speeds disabled".to_owned(),
             Format::LinkSpeedExtSupported | Format::LinkSpeedExtEnabled if value == 0 => "0".to_owned(),
             Format::LinkSpeedExtSupported | Format::LinkSpeedExtEnabled => several(SPEEDS_EXT, value),
+            Format::LinkSpeedExt2 if value == 0 => "No Extended Speed 2".to_owned(),
+            Format::LinkSpeedExt2 => single(SPEEDS_EXT2, value),
+            Format::LinkSpeedsExt2 if value == 0 => "0".to_owned(),
+            Format::LinkSpeedsExt2 => several(SPEEDS_EXT2, value),
+            Format::LinkSpeedExtJoined if value == JOINED_XDR => single(SPEEDS_EXT2, 1),
+            Format::LinkSpeedExtJoined => Format::LinkSpeedExt.text(value, bits),
             Format::PortState => word(PORT_STATES, value, "?(", ")"),
             Format::PhysState => word(PHYS_STATES, value, "?(", ")"),
             Format::DownDefault => word(DOWN_DEFAULTS, value, "?(", ")"),
@@ -237,6 +253,15 @@ mod tests {
             (Format::LinkSpeedExtSupported, 0, 4, "0"),
             (Format::LinkSpeedExtEnabled, 30, 5, "Extended link speeds disabled"),
             (Format::LinkSpeedExtEnabled, 3, 5, "14.0625 Gbps or 25.78125 Gbps"),
+            (Format::LinkSpeedExt2, 0, 2, "No Extended Speed 2"),
+            (Format::LinkSpeedExt2, 1, 2, "212.5 Gbps"),
+            (Format::LinkSpeedExt2, 2, 2, "undefined (2)"),
+            (Format::LinkSpeedsExt2, 0, 3, "0"),
+            (Format::LinkSpeedsExt2, 1, 3, "212.5 Gbps"),
+            (Format::LinkSpeedsExt2, 3, 3, "212.5 Gbps or undefined (3)"),
+            (Format::LinkSpeedExtJoined, 8, 8, "106.25 Gbps"),
+            (Format::LinkSpeedExtJoined, 16, 8, "undefined (16)"),
+            (Format::LinkSpeedExtJoined, 32, 8, "212.5 Gbps"),
             (Format::PortState, 2, 4, "Initialize"),
             (Format::PortState, 5, 4, "?(5)"),
             (Format::PhysState, 4, 4, "PortConfigurationTraining"),

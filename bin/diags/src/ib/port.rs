@@ -21,6 +21,9 @@ pub const TIMEOUT_MS: u32 = 1000;
 /// Maximum number of redirections per request.
 pub(super) const REDIRECTS_MAX: u32 = 8;
 
+/// The original's function that opens a port, as warnings name it.
+const OPEN: &str = "mad_rpc_open_port2";
+
 /// Why a request has no answer.
 #[derive(Debug)]
 pub struct MadError {
@@ -61,13 +64,14 @@ impl Port {
             let name = common.ca.as_deref().unwrap_or("(null)");
             End::failed(format!("Failed to open '{name}' port '{}'", common.port))
         };
-        let mut port = Port::bare(common)?.map_err(|_| {
-            warn("mad_rpc_open_port", &cannot_open(common));
+        let mut port = Port::bare(common)?.map_err(|error| {
+            warn("get_smi_gsi_pair", &format!("Can't open UMAD port ({}) {}", reason(error), place(common)));
+            warn(OPEN, &cannot_open(common));
             failed()
         })?;
         for &class in classes {
             port.register_client(class, u8::from(class == mad::CLASS_SUBN_ADM)).map_err(|_| {
-                warn("mad_rpc_open_port", &format!("client_register for mgmt {class} failed"));
+                warn(OPEN, &format!("client_register for mgmt {class} failed"));
                 failed()
             })?;
         }
@@ -315,7 +319,20 @@ impl Port {
 }
 
 fn cannot_open(common: &Common) -> String {
-    format!("can't open UMAD port ({}:{})", common.ca.as_deref().unwrap_or("(null)"), common.port)
+    format!("can't open UMAD port {}", place(common))
+}
+
+/// The reason why a port cannot be opened. libibumad may leave the errno of a file that it looked for.
+fn reason(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => errno::text(&io::Error::from_raw_os_error(libc::ENODEV)),
+        _ => errno::text(&error),
+    }
+}
+
+/// The adapter and the port that the options name.
+fn place(common: &Common) -> String {
+    format!("({}:{})", common.ca.as_deref().unwrap_or("(null)"), common.port)
 }
 
 /// The address vector of a request.

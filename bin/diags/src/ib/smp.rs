@@ -46,6 +46,8 @@ pub const CAP_EXTENDED_SPEEDS: u64 = 1 << 14;
 pub const CAP_MASK2: u64 = 1 << 15;
 /// CapabilityMask2: PortInfoExtended is supported.
 pub const CAP2_PORT_INFO_EXTENDED: u64 = 1 << 1;
+/// CapabilityMask2: LinkSpeedExt2 is supported.
+pub const CAP2_EXTENDED_SPEEDS2: u64 = 1 << 11;
 /// The modifier bit of PortInfo that allows reading and setting LinkSpeedExt.
 pub const SUPPORTS_EXTENDED_SPEEDS: u32 = 1 << 31;
 

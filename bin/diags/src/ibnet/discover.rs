@@ -301,10 +301,7 @@ impl Walk<'_> {
     fn wants_extended(&self, at: PortRef) -> bool {
         let node = self.fabric.node(at.node);
         let Some(port) = node.port(at.port) else { return false };
-        let plain = match node.extended_speeds_of(port) {
-            Some(true) => port.extended_speed_active() == 0,
-            _ => true,
-        };
+        let plain = node.extended_speeds_of(port).is_none_or(|speeds| speeds.active(&port.info.0) == 0);
         self.config.mlnx_ext_port_info
             && has_mlnx_ext_port_info(node.vendor_id(), node.device_id())
             && port.phys_state() == PHYS_LINK_UP

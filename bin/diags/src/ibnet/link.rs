@@ -6,6 +6,8 @@ use crate::ib::format::Format;
 /// Width of PortInfo's fields in bits.
 const WIDTH_BITS: u16 = 8;
 const SPEED_BITS: u16 = 4;
+/// Width of a joined set of extended speeds in bits.
+const EXTENDED_BITS: u16 = 8;
 /// LinkSpeedActive of 10 Gb/s per lane.
 const QDR: u8 = 4;
 
@@ -22,12 +24,13 @@ pub fn short_width(width: u8) -> &'static str {
 }
 
 /// The speed in ibnetdiscover's form: the generation, such as EDR.
-pub fn short_speed(speed: u8, extended: u8, fdr10: bool) -> &'static str {
+pub fn short_speed(speed: u8, extended: u64, fdr10: bool) -> &'static str {
     match (extended, speed) {
         (1, _) => "FDR",
         (2, _) => "EDR",
         (4, _) => "HDR",
         (8, _) => "NDR",
+        (32, _) => "XDR",
         (0, QDR) if fdr10 => "FDR10",
         (0, 1) => "SDR",
         (0, 2) => "DDR",
@@ -43,8 +46,8 @@ pub struct Rate {
     pub width: u8,
     /// LinkSpeedActive.
     pub speed: u8,
-    /// LinkSpeedExtActive, if supported.
-    pub extended: u8,
+    /// The active extended speed of both sets; 0 if the port has none.
+    pub extended: u64,
     /// Mellanox's FDR10.
     pub fdr10: bool,
 }
@@ -55,10 +58,10 @@ impl Rate {
         let fdr10 = port.fdr10_active();
         match node.extended_speeds_of(port) {
             None => Rate { width: 0, speed: 0, extended: 0, fdr10 },
-            Some(has) => Rate {
+            Some(speeds) => Rate {
                 width: port.width_active(),
                 speed: port.speed_active(),
-                extended: if has { port.extended_speed_active() } else { 0 },
+                extended: speeds.active(&port.info.0),
                 fdr10,
             },
         }
@@ -69,7 +72,7 @@ impl Rate {
         match self.extended {
             0 if self.fdr10 => "10.0 Gbps (FDR10)".to_owned(),
             0 => Format::LinkSpeed.text(self.speed.into(), SPEED_BITS),
-            extended => Format::LinkSpeedExt.text(extended.into(), SPEED_BITS),
+            extended => Format::LinkSpeedExtJoined.text(extended, EXTENDED_BITS),
         }
     }
 
@@ -96,13 +99,13 @@ pub fn could_be(fabric: &Fabric, node: &Node, port: &Port) -> (String, String) {
 }
 
 fn faster(node: &Node, port: &Port, remote_node: &Node, remote: &Port) -> String {
-    let extended = |node: &Node, port: &Port| node.extended_speeds_of(port).unwrap_or(false);
-    let both = extended(node, port) && extended(remote_node, remote);
-    let speeds = [port.extended_speed_supported(), remote.extended_speed_supported()];
-    if both && speeds[0] != 0 && speeds[1] != 0 {
+    let extended = |node: &Node, port: &Port| node.extended_speeds_of(port).unwrap_or_default();
+    let here = extended(node, port);
+    let speeds = [here.supported(&port.info.0), extended(remote_node, remote).supported(&remote.info.0)];
+    if speeds[0] != 0 && speeds[1] != 0 {
         let best = highest(speeds[0] & speeds[1]);
-        return match port.extended_speed_active() & best {
-            0 => format!("Could be {}", Format::LinkSpeedExt.text(best.into(), SPEED_BITS)),
+        return match here.active(&port.info.0) & best {
+            0 => format!("Could be {}", Format::LinkSpeedExtJoined.text(best, EXTENDED_BITS)),
             _ => String::new(),
         };
     }
@@ -115,9 +118,9 @@ fn faster(node: &Node, port: &Port, remote_node: &Node, remote: &Port) -> String
         }
         .to_owned();
     }
-    let best = highest(port.speed_supported() & remote.speed_supported());
-    match port.speed_active() & best {
-        0 => format!("Could be {}", Format::LinkSpeed.text(best.into(), SPEED_BITS)),
+    let best = highest((port.speed_supported() & remote.speed_supported()).into());
+    match u64::from(port.speed_active()) & best {
+        0 => format!("Could be {}", Format::LinkSpeed.text(best, SPEED_BITS)),
         _ => String::new(),
     }
 }
@@ -128,7 +131,7 @@ fn widest(set: u8) -> u8 {
 }
 
 /// The highest bit of a set.
-fn highest(set: u8) -> u8 {
+fn highest(set: u64) -> u64 {
     1 << set.checked_ilog2().unwrap_or(0)
 }
 
@@ -138,7 +141,7 @@ mod tests {
     use super::*;
 
     /// Two connected switches whose port 1 reports these values: widths supported and active, speeds supported and
-    /// active, extended speeds supported and active.
+    /// active, extended speeds supported and active as joined sets.
     fn pair(width: (u8, u8), speed: (u8, u8), extended: (u8, u8)) -> Fabric {
         let mut fabric = Fabric::default();
         for guid in 1..=2 {
@@ -148,10 +151,12 @@ mod tests {
             let mut node = Node::new(info);
             for num in 0..=1 {
                 let mut port = Port::shell(num);
-                port.info.0[20..24].copy_from_slice(&(1u32 << 14).to_be_bytes());
+                port.info.0[20..24].copy_from_slice(&(1u32 << 14 | 1 << 15).to_be_bytes());
+                port.info.0[60..62].copy_from_slice(&(1u16 << 11).to_be_bytes());
+                port.info.0[56] = (extended.1 >> 5) << 5 | (extended.0 >> 5) << 3;
                 (port.info.0[30], port.info.0[31]) = width;
                 (port.info.0[32], port.info.0[35], port.info.0[62]) =
-                    (speed.0 << 4, speed.1 << 4, extended.1 << 4 | extended.0);
+                    (speed.0 << 4, speed.1 << 4, (extended.1 & 15) << 4 | extended.0 & 15);
                 *node.port_or_new(num).unwrap() = port;
             }
             fabric.add(node);
@@ -167,6 +172,8 @@ mod tests {
             ((15, 2), (7, 4), (7, 2), ("Could be 12X", "Could be 53.125 Gbps")),
             ((19, 16), (7, 4), (0, 0), ("Could be 4X", "")),
             ((1, 1), (7, 1), (0, 0), ("", "Could be 10.0 Gbps")),
+            ((3, 2), (7, 4), (47, 32), ("", "")),
+            ((3, 2), (7, 4), (47, 8), ("", "Could be 212.5 Gbps")),
         ] {
             let fabric = pair(width, speed, extended);
             let node = fabric.node(0);
@@ -180,6 +187,8 @@ mod tests {
         assert_eq!(short_speed(4, 0, false), "QDR");
         assert_eq!(short_speed(4, 0, true), "FDR10");
         assert_eq!(short_speed(4, 2, true), "EDR");
+        assert_eq!(short_speed(4, 32, false), "XDR");
+        assert_eq!(short_speed(4, 16, false), "???");
         assert_eq!(short_speed(0, 0, false), "???");
     }
 }

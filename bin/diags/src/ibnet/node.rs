@@ -3,6 +3,7 @@
 use super::{Attribute, Port};
 use crate::ib::address::PortId;
 use crate::ib::names::{NodeNames, clean};
+use crate::ib::port_info::ExtendedSpeeds;
 
 /// NodeInfo:NodeType.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,9 +210,9 @@ impl Node {
         self.ports.iter().filter(|port| port.num != 0)
     }
 
-    /// Whether PortInfo's extended speeds are valid at `port`; `None` if a switch's port 0 did not answer.
-    pub fn extended_speeds_of(&self, port: &Port) -> Option<bool> {
-        if self.is_switch() { self.port(0).map(Port::has_extended_speeds) } else { Some(port.has_extended_speeds()) }
+    /// The extended speeds that are valid in the PortInfo of `port`; `None` if a switch's port 0 did not answer.
+    pub fn extended_speeds_of(&self, port: &Port) -> Option<ExtendedSpeeds> {
+        if self.is_switch() { self.port(0).map(Port::extended_speeds) } else { Some(port.extended_speeds()) }
     }
 }
 

@@ -1,9 +1,7 @@
 //! A port as found by discovery: accessors for the fields of its PortInfo.
 
 use super::{Attribute, PortRef};
-
-/// PortInfo:CapabilityMask (IBA 14.2.5.6): extended speeds are supported.
-const CAP_EXTENDED_SPEEDS: u32 = 1 << 14;
+use crate::ib::port_info::ExtendedSpeeds;
 
 /// FDR10 in Mellanox's ExtendedPortInfo: 10 Gb/s per lane with 64b/66b encoding.
 const FDR10: u8 = 1;
@@ -126,20 +124,9 @@ impl Port {
         self.info.u8(42) & 31
     }
 
-    /// PortInfo:LinkSpeedExtActive.
-    pub fn extended_speed_active(&self) -> u8 {
-        self.info.u8(62) >> 4
-    }
-
-    /// PortInfo:LinkSpeedExtSupported.
-    pub fn extended_speed_supported(&self) -> u8 {
-        self.info.u8(62) & 15
-    }
-
-    /// Whether this port's own capability mask marks PortInfo's extended speeds as valid. For a switch, port 0's mask
-    /// counts.
-    pub fn has_extended_speeds(&self) -> bool {
-        self.capability_mask() & CAP_EXTENDED_SPEEDS != 0
+    /// The extended speeds that this port's own capability masks mark as valid. For a switch, port 0's masks count.
+    pub fn extended_speeds(&self) -> ExtendedSpeeds {
+        ExtendedSpeeds::of(&self.info.0)
     }
 
     /// Whether the link runs at Mellanox's FDR10.

@@ -81,6 +81,9 @@ pub mod port_info {
             LINK_SPEED_EXT_ACTIVE = "LinkSpeedExtActive" 496 4 LinkSpeedExt;
             LINK_SPEED_EXT_SUPPORTED = "LinkSpeedExtSupported" 500 4 LinkSpeedExtSupported;
             LINK_SPEED_EXT_ENABLED = "LinkSpeedExtEnabled" 507 5 LinkSpeedExtEnabled;
+            LINK_SPEED_EXT_ACTIVE2 = "LinkSpeedExtActive2" 449 2 LinkSpeedExt2;
+            LINK_SPEED_EXT_SUPPORTED2 = "LinkSpeedExtSupported2" 451 2 LinkSpeedsExt2;
+            LINK_SPEED_EXT_ENABLED2 = "LinkSpeedExtEnabled2" 453 3 LinkSpeedsExt2;
         }
     }
 }

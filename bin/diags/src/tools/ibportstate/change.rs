@@ -134,6 +134,7 @@ pub fn apply(session: &mut Session<'_>, mut asked: Asked, changes: &Changes) -> 
     let untouched = [fields::LINK_STATE, fields::PHYS_LINK_STATE, fields::LINK_SPEED_ENABLED];
     untouched.iter().for_each(|field| field.set(info, 0));
     fields::LINK_SPEED_EXT_ENABLED.set(info, 0);
+    fields::LINK_SPEED_EXT_ENABLED2.set(info, 0);
     fields::LINK_WIDTH_ENABLED.set(info, 0);
     match changes.op {
         Some("on") if !was_disabled => {
@@ -158,7 +159,7 @@ pub fn apply(session: &mut Session<'_>, mut asked: Asked, changes: &Changes) -> 
     if let Some(value) = changes.value(FDR10) {
         set_fdr10(session, &mut asked, value)?;
     }
-    let speeds = if asked.has_extended_speeds { smp::SUPPORTS_EXTENDED_SPEEDS } else { 0 };
+    let speeds = if asked.extended_speeds.first { smp::SUPPORTS_EXTENDED_SPEEDS } else { 0 };
     let answer = session.port.smp_set(&asked.to, smp::PORT_INFO, asked.number | speeds, &asked.info);
     asked.info =
         answer.map_err(|_| End::Failed { function: "set_port_info", text: "smp set portinfo failed".into() })?;

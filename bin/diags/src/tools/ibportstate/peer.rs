@@ -12,7 +12,6 @@ const ACTIVE: u64 = 4;
 /// "All supported values", in each of the enabled fields.
 const WIDTH_ANY: u64 = 255;
 const SPEED_ANY: u64 = 15;
-const SPEED_EXT_ANY: u64 = 31;
 /// The vendor's speed between QDR and FDR.
 const FDR10: u64 = 1;
 
@@ -21,7 +20,8 @@ type Ranks = &'static [(u64, &'static str)];
 
 const WIDTHS: Ranks = &[(8, "12x"), (4, "8x"), (2, "4x"), (16, "2x"), (1, "1x")];
 const SPEEDS: Ranks = &[(4, "10.0 Gbps"), (2, "5.0 Gbps"), (1, "2.5 Gbps")];
-const SPEEDS_EXT: Ranks = &[(8, "106.25 Gbps"), (4, "53.125 Gbps"), (2, "25.78125 Gbps"), (1, "14.0625 Gbps")];
+const SPEEDS_EXT: Ranks =
+    &[(32, "212.5 Gbps"), (8, "106.25 Gbps"), (4, "53.125 Gbps"), (2, "25.78125 Gbps"), (1, "14.0625 Gbps")];
 
 /// Queries and prints the other end, and warns if the link is below what both ends support.
 pub fn compare(session: &mut Session<'_>, here: &Asked) -> Outcome<()> {
@@ -73,15 +73,15 @@ fn complaints(here: &Asked, peer: &Asked) -> Vec<(&'static str, String)> {
     };
     let width = both(fields::LINK_WIDTH_ENABLED, fields::LINK_WIDTH_SUPPORTED, WIDTH_ANY);
     let speed = both(fields::LINK_SPEED_ENABLED, fields::LINK_SPEED_SUPPORTED, SPEED_ANY);
-    let extended = both(fields::LINK_SPEED_EXT_ENABLED, fields::LINK_SPEED_EXT_SUPPORTED, SPEED_EXT_ANY);
     let active = |field: Field| field.value(&here.info);
     let speed_active = active(fields::LINK_SPEED_ACTIVE);
     let mut all = vec![
         ("validate_width", less_than("width", WIDTHS, width, active(fields::LINK_WIDTH_ACTIVE))),
         ("validate_speed", less_than("speed", SPEEDS, speed, speed_active)),
     ];
-    if here.has_extended_speeds && peer.has_extended_speeds {
-        let active = active(fields::LINK_SPEED_EXT_ACTIVE);
+    if here.extended_speeds.first && peer.extended_speeds.first {
+        let enabled = |asked: &Asked| asked.extended_speeds.enabled(&asked.info);
+        let (extended, active) = (enabled(here) & enabled(peer), here.extended_speeds.active(&here.info));
         all.push(("validate_extended_speed", less_than("extended speed", SPEEDS_EXT, extended, active)));
     } else {
         let has = |asked: &Asked, field: Field| field.value(&asked.mlnx_ext) & FDR10 != 0;
@@ -115,6 +115,10 @@ mod tests {
         assert_eq!(
             less_than("extended speed", SPEEDS_EXT, 6, 2).unwrap(),
             "Peer ports operating at active extended speed 2 rather than 4 (53.125 Gbps)"
+        );
+        assert_eq!(
+            less_than("extended speed", SPEEDS_EXT, 0x2f, 8).unwrap(),
+            "Peer ports operating at active extended speed 8 rather than 32 (212.5 Gbps)"
         );
     }
 }

@@ -6,7 +6,7 @@ use crate::ib::address::PortId;
 use crate::ib::fields::subn::node_info;
 use crate::ib::options::CommandLine;
 use crate::ib::port::Port;
-use crate::ib::port_info::has_mlnx_ext;
+use crate::ib::port_info::{ExtendedSpeeds, has_mlnx_ext};
 use crate::ib::report::{End, Outcome};
 use crate::ib::smp::{self, Data};
 use crate::output;
@@ -18,8 +18,8 @@ pub struct Asked {
     pub number: u32,
     pub is_switch: bool,
     pub has_mlnx_ext: bool,
-    /// Whether PortInfo includes extended speeds.
-    pub has_extended_speeds: bool,
+    /// Extended speeds that PortInfo includes.
+    pub extended_speeds: ExtendedSpeeds,
     pub info: Data,
     /// The vendor's ExtendedPortInfo, or zeroes.
     pub mlnx_ext: Data,
@@ -50,7 +50,7 @@ impl Session<'_> {
             number: 0,
             is_switch: node_info::NODE_TYPE.value(&node) == smp::TYPE_SWITCH,
             has_mlnx_ext: self.line.common.mlx_epi && is_known,
-            has_extended_speeds: false,
+            extended_speeds: ExtendedSpeeds::default(),
             info: [0; smp::DATA_LEN],
             mlnx_ext: [0; smp::DATA_LEN],
         };

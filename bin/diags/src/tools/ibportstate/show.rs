@@ -5,7 +5,7 @@ use serde_json::json;
 use super::session::{Asked, Session};
 use crate::ib::field::{self, Field};
 use crate::ib::fields::subn::{mlnx_ext_port_info, port_info as fields};
-use crate::ib::port_info::{has_extended_speeds, json, lines};
+use crate::ib::port_info::{ExtendedSpeeds, json, lines};
 use crate::ib::report::{End, Outcome};
 use crate::ib::smp;
 
@@ -26,6 +26,9 @@ const STATE: &[Field] = &[
 /// Additional fields of ports with extended speeds.
 const SPEEDS: &[Field] =
     &[fields::LINK_SPEED_EXT_SUPPORTED, fields::LINK_SPEED_EXT_ENABLED, fields::LINK_SPEED_EXT_ACTIVE];
+/// Additional fields of ports with the second set of extended speeds.
+const SPEEDS2: &[Field] =
+    &[fields::LINK_SPEED_EXT_SUPPORTED2, fields::LINK_SPEED_EXT_ENABLED2, fields::LINK_SPEED_EXT_ACTIVE2];
 /// Additional fields of managed ports.
 const KEYS: &[Field] = &[fields::MKEY, fields::MKEY_LEASE_PERIOD, fields::PROTECT_BITS];
 
@@ -41,7 +44,7 @@ pub fn ask(session: &mut Session<'_>, asked: &mut Asked) -> Outcome<()> {
     };
     let info = session.port.smp_get(&asked.to, smp::PORT_INFO, asked.number);
     asked.info = info.map_err(|_| failed("smp query portinfo failed"))?;
-    asked.has_extended_speeds = has_extended_speeds(&zero.unwrap_or(asked.info));
+    asked.extended_speeds = ExtendedSpeeds::of(&zero.unwrap_or(asked.info));
     Ok(())
 }
 
@@ -57,9 +60,10 @@ pub fn ask_mlnx_ext(session: &mut Session<'_>, asked: &mut Asked) -> Outcome<()>
 
 /// Prints PortInfo; keeps it under `name` for JSON output.
 pub fn tell(session: &mut Session<'_>, asked: &Asked, name: &str) {
-    let speeds = if asked.has_extended_speeds { SPEEDS } else { &[] };
+    let speeds = if asked.extended_speeds.first { SPEEDS } else { &[] };
+    let speeds2 = if asked.extended_speeds.second { SPEEDS2 } else { &[] };
     let keys = if asked.is_switch && asked.number != 0 { &[] } else { KEYS };
-    let shown = [STATE, speeds, keys].concat();
+    let shown = [STATE, speeds, speeds2, keys].concat();
     let show_keys = session.line.common.show_keys;
     let text = lines(&shown, &asked.info, show_keys);
     session.print(&format!("# Port info: {} port {}\n{text}", asked.to, asked.number));
