@@ -1,7 +1,7 @@
 //! `ibv_devices` and `ibv_devinfo` see the devices, in every shape and as every user.
 
 use anyhow::{Result, ensure};
-use weft_interop::{Lab, Shape, Table, Who, skip};
+use weft_interop::{Lab, Shape, Table, Who, product, skip};
 
 const SHAPES: [Shape; 4] = [Shape::Loopback, Shape::One, Shape::Two { mtu: 1500 }, Shape::Two { mtu: 9000 }];
 
@@ -41,6 +41,28 @@ fn sysfs_shows_what_programs_read_directly() {
             }
             Ok(())
         });
+    }
+    table.finish();
+}
+
+/// `weft run` gives programs a /dev of their own, in which terminals must still open: those of shells, ssh, debuggers.
+#[test]
+fn programs_get_terminals() {
+    if !skip::have("programs_get_terminals", &["ip", "script"]) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let mut table = Table::new("terminals");
+    for who in Who::BOTH {
+        for nested in [false, true] {
+            table.case(&format!("{who:?}, weft run inside: {nested}"), || {
+                let weft = if nested { format!("{} run -- ", product::weft()?.display()) } else { String::new() };
+                let command = format!("{weft}sh -c 'test -t 0 && test -c $(tty) && echo a terminal'");
+                let ended = lab.run(lab.client(), who, &[], &["script", "-q", "-e", "-c", &command, "/dev/null"])?;
+                ensure!(ended.ok() && ended.text.contains("a terminal"), "{}", ended.report());
+                Ok(())
+            });
+        }
     }
     table.finish();
 }

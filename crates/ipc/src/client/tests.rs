@@ -10,7 +10,7 @@ fn a_daemon_that_does_not_answer_is_told_apart_from_one_that_is_gone() {
     let silent = client.list_devices().unwrap_err();
     assert_eq!(silent.errno(), 110, "ETIMEDOUT");
     assert!(silent.to_string().contains("did not answer within 60 s"), "{silent}");
-    // What it may answer later belongs to no request any more.
+    // A later answer belongs to no request any more.
     assert!(!client.is_connected());
 
     let (ours, other) = unix::pair().unwrap();

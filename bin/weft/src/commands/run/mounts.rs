@@ -25,8 +25,10 @@ const STAGING_PLACES: [&str; 4] = ["/mnt", "/tmp", "/run", "/var/tmp"];
 /// Directories of /dev that programs may need and that are mounts or hold device nodes of their own.
 const DEV_DIRECTORIES: [&str; 6] = ["shm", "pts", "mqueue", "hugepages", "net", "fd"];
 
-/// Device nodes that are bound one by one, because programs check their type without following links.
-const DEV_NODES: [&str; 10] = ["null", "zero", "full", "random", "urandom", "tty", "console", "ptmx", "fuse", "kvm"];
+/// Device nodes that are bound one by one, because programs check their type without following links. `ptmx` must be a
+/// link: when it is opened, the kernel looks for the mount `pts` beside the node itself, and a bound file has nothing
+/// beside it.
+const DEV_NODES: [&str; 9] = ["null", "zero", "full", "random", "urandom", "tty", "console", "fuse", "kvm"];
 
 /// Classes that belong to Weft alone; the last one is shown only if the view has entries for it.
 const CLASSES: [&str; 3] = ["infiniband", "infiniband_verbs", "infiniband_mad"];
