@@ -32,6 +32,9 @@ const UCX_TESTS: &[(&str, &str, &str)] = &[
     ("ucp_swap", "500", "4"),
     ("ucp_cswap", "500", "8"),
 ];
+/// UCX 1.18 fences by a flush that its `rc_verbs` does not have on any adapter, unless told otherwise; older ones do not
+/// know the variable.
+const FENCE: [(&str, &str); 2] = [("UCX_FENCE_MODE", "weak"), ("UCX_WARN_UNUSED_ENV_VARS", "n")];
 /// UCT tests, each on one device and transport.
 const UCT_TESTS: &[(&str, &str)] = &[
     ("rc_verbs", "-t am_lat -D short -s 8"),
@@ -257,7 +260,7 @@ fn perftest(lab: &Lab, who: Who, transport: &str, words: &str) -> Result<()> {
 /// The same with options of both ends: newer servers do not hear them from the client.
 fn perftest_with(lab: &Lab, who: Who, transport: &str, of_both: &str, words: &str) -> Result<()> {
     let device = format!("{}:1", lab.device(lab.client())?.name);
-    let env = [("UCX_TLS", transport), ("UCX_NET_DEVICES", &device)];
+    let env = [FENCE[0], FENCE[1], ("UCX_TLS", transport), ("UCX_NET_DEVICES", &device)];
     let port = PORT.to_string();
     let client = on_a_terminal(&["ucx_perftest", lab.server().v4, "-p", &port, of_both, words]);
     let server = on_a_terminal(&["ucx_perftest", "-p", &port, of_both]);
@@ -271,7 +274,7 @@ fn on_a_fabric(lab: &Lab, transport: &str, test: &str) -> Result<()> {
     let client = on_a_terminal(&[&["ucx_perftest", "127.0.0.1", "-p", &port, "-t"], &test[..]].concat());
     let server = on_a_terminal(&["ucx_perftest", "-p", &port]);
     let weft = weft_interop::product::weft()?.display().to_string();
-    let env = [("UCX_TLS", transport), ("UCX_NET_DEVICES", "weft0:1")];
+    let env = [FENCE[0], FENCE[1], ("UCX_TLS", transport), ("UCX_NET_DEVICES", "weft0:1")];
     let start = |host: &str, words: &[String]| {
         let before = [weft.as_str(), "run", "--host", host, "--"];
         let words: Vec<_> = before.into_iter().chain(words.iter().map(String::as_str)).collect();

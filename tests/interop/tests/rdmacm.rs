@@ -52,6 +52,11 @@ fn utils(name: &'static str, shape: Shape, path: Path, turns: &[(Who, bool)]) {
         return;
     }
     let lab = Lab::new(shape).expect("a lab").on(path);
+    if !lab.has_two_users() {
+        // Otherwise the daemon may be that of the inner user namespace, which sees root's programs as its own user's:
+        // its successor of another namespace does not know them again.
+        lab.device(lab.client()).expect("a device of root's daemon");
+    }
     let mut table = Table::new(name);
     for &(who, ipv6) in turns {
         let server = lab.server();
