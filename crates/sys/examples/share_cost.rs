@@ -37,6 +37,8 @@ fn costs(alone: bool, mib: u64) -> std::io::Result<()> {
         let start = Instant::now();
         mapping::check(memory, len, true)?;
         plain.push(start.elapsed());
+        // Pages of zeros would not be copied.
+        dirty(memory, len);
         let start = Instant::now();
         let extents = sharer.share(memory, len, 0, &mut |work| work());
         there.push(start.elapsed());
@@ -98,6 +100,14 @@ fn speeds(mib: u64) -> std::io::Result<()> {
 
 fn pointer(addr: u64) -> *mut u8 {
     std::ptr::with_exposed_provenance_mut(addr as usize)
+}
+
+/// Writes to every page.
+fn dirty(memory: u64, len: u64) {
+    for at in (memory..memory + len).step_by(4096) {
+        // SAFETY: memory of `anonymous`, which has that length.
+        unsafe { std::ptr::with_exposed_provenance_mut::<u8>(at as usize).write_volatile(1) };
+    }
 }
 
 fn anonymous(len: u64) -> u64 {
