@@ -36,8 +36,8 @@
 //! - Pages that hold only zeros when they are shared take no memory until they are written to.
 //!
 //! **Cost.** Sharing and restoring each take two to three times as long as making the pages present (untouched pages
-//! cost nothing, pages of zeros a check), plus one read of /proc/self/smaps, which takes 10 ms for each gibibyte that the process has in small
-//! pages. Copies are as fast as within private memory (`examples/share_cost.rs`).
+//! cost nothing, pages of zeros a check), plus one read of /proc/self/smaps, which takes 10 ms for each gibibyte that
+//! the process has in small pages. Copies are as fast as within private memory (`examples/share_cost.rs`).
 
 mod arena;
 mod faults;

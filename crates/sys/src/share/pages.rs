@@ -224,7 +224,7 @@ fn is_zero(page: u64, len: u64) -> bool {
 }
 
 /// Runs of pages, as distance from the range's start and length in bytes.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Runs {
     is_there: [bool; LOOK_PAGES],
     count: usize,
