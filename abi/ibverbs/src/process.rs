@@ -5,8 +5,9 @@
 
 use libc::c_int;
 use std::sync::Arc;
-use weft_engine::{Awaited, ContextId, Engine, EventSink, HostMemory, Waited};
-use weft_hca::{Hca, MrKeys};
+pub(crate) use weft_engine::Adapter;
+use weft_engine::{Awaited, ContextId, Engine, EventSink, Waited};
+use weft_hca::MrKeys;
 use weft_verbs::{
     Access, CqId, DeviceAttr, DeviceId, Gid, Instant, MrId, PdId, QpAttr, QpAttrMask, QpId, QpState, SendWr,
     VerbsError, Wc,
@@ -14,9 +15,6 @@ use weft_verbs::{
 
 use crate::errors::of_verbs;
 use crate::owned::Owned;
-
-/// The adapter.
-pub(crate) type Adapter = Hca<HostMemory>;
 
 /// The engine of the process that made an object.
 #[derive(Clone, Copy)]

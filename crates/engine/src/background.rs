@@ -341,7 +341,7 @@ impl Engine {
     /// Handles deaths and bells of other processes of this host.
     pub(crate) fn look_after_neighbours(&self) {
         let mut guard = self.driver.lock(&self.pump);
-        if let Some(host) = guard.as_mut().and_then(|pump| pump.hca.memory().same_host.host()) {
+        if let Some(host) = guard.as_mut().and_then(|pump| pump.hca.peers().host()) {
             host.handle_watch();
             for slot in host.take_broken() {
                 crate::log::note(&format!("the process of slot {slot} broke the rules of its ring, which is closed"));

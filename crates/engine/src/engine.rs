@@ -6,16 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
-use weft_hca::Hca;
 use weft_link::StackConfig;
 use weft_sys::epoll::Tokens;
 use weft_verbs::{CqId, DeviceId, Duration, Event, Instant, QpId, VerbsError};
 
+use crate::adapter::Adapter;
 use crate::devices::DeviceSnapshot;
 use crate::driver::DriverState;
 use crate::error::EngineError;
 use crate::events::{ContextId, EventSink, SharedSinks};
-use crate::memory::HostMemory;
 use crate::pump::{Pump, PumpConfig};
 use crate::session::{Change, Session};
 use crate::share::Sharing;
@@ -143,10 +142,7 @@ impl Engine {
 
     /// Calls `f` under the lock, sends the resulting packets, unlocks, and delivers events.
     #[inline]
-    pub fn with<R>(
-        &self,
-        f: impl FnOnce(&mut Hca<HostMemory>, Instant) -> Result<R, VerbsError>,
-    ) -> Result<R, VerbsError> {
+    pub fn with<R>(&self, f: impl FnOnce(&mut Adapter, Instant) -> Result<R, VerbsError>) -> Result<R, VerbsError> {
         self.enter(|pump, now| {
             let result = f(&mut pump.hca, now);
             pump.on_control(now);
@@ -158,10 +154,7 @@ impl Engine {
     /// Like [`Engine::with`], for posts to send queues: while the program polls, posts in close succession leave
     /// together, at its next poll at the latest.
     #[inline]
-    pub fn post<R>(
-        &self,
-        f: impl FnOnce(&mut Hca<HostMemory>, Instant) -> Result<R, VerbsError>,
-    ) -> Result<R, VerbsError> {
+    pub fn post<R>(&self, f: impl FnOnce(&mut Adapter, Instant) -> Result<R, VerbsError>) -> Result<R, VerbsError> {
         let polling = self.driver.is_parked();
         self.enter_at(
             |pump| pump.time(polling),
@@ -177,16 +170,13 @@ impl Engine {
 
     /// Posts receives: locks, calls, unlocks, delivers events. Sends nothing and does not read the clock.
     #[inline]
-    pub fn post_recv<R>(&self, f: impl FnOnce(&mut Hca<HostMemory>) -> Result<R, VerbsError>) -> Result<R, VerbsError> {
+    pub fn post_recv<R>(&self, f: impl FnOnce(&mut Adapter) -> Result<R, VerbsError>) -> Result<R, VerbsError> {
         self.enter_at(Pump::turned_at, |pump, _| f(&mut pump.hca))
     }
 
     /// Locks, calls, unlocks, delivers events; sends nothing. For queries.
     #[inline]
-    pub fn query<R>(
-        &self,
-        f: impl FnOnce(&mut Hca<HostMemory>, Instant) -> Result<R, VerbsError>,
-    ) -> Result<R, VerbsError> {
+    pub fn query<R>(&self, f: impl FnOnce(&mut Adapter, Instant) -> Result<R, VerbsError>) -> Result<R, VerbsError> {
         self.enter_at(|pump| pump.time(true), |pump, now| f(&mut pump.hca, now))
     }
 
@@ -240,7 +230,7 @@ impl Engine {
         drop(guard);
         if let Some(session) = session.as_deref_mut().filter(|_| wants) {
             // Datagrams whose fabric path is still unknown have already completed as sent.
-            self.ask_wanted_ways(session);
+            self.ask_wanted_paths(session);
         }
         if let Some(mut guard) = self.pump.try_lock_for(PATIENCE)
             && let Some(pump) = guard.as_mut()
@@ -255,7 +245,7 @@ impl Engine {
                 pump.timers(now);
                 pump.transmit(now);
             }
-            // Receivers of datagrams over a fabric take them while the lane to them exists, and may not know of it yet.
+            // Receivers of datagrams over a fabric take them while the ring to them exists, and may not know of it yet.
             let deadline = now + TAKEN_WITHIN;
             while clock::now() < deadline && !pump.hca.datagrams_are_taken() {
                 std::thread::sleep(LOOK_EVERY);
@@ -378,10 +368,10 @@ impl Engine {
                     Change::Set(device) => pump.hca.set_device(device.id, device.attr.clone()),
                     Change::Removed(id) => pump.hca.remove_device(*id),
                     Change::Came(_) => {}
-                    Change::Gone(slot, generation) => pump.hca.memory().on_gone(*slot, *generation),
-                    Change::Path(path, open) => pump.hca.memory().same_host.fabric.on_changed(*path, *open),
-                    Change::Group(path) => pump.hca.memory().same_host.fabric.on_group_changed(*path),
-                    Change::FabricLost => pump.hca.memory().same_host.fabric.on_lost(),
+                    Change::Gone(slot, generation) => pump.hca.peers().on_gone(*slot, *generation),
+                    Change::Path(path, open) => pump.on_path_changed(*path, *open),
+                    Change::Group(path) => pump.hca.paths().on_group_changed(*path),
+                    Change::FabricLost => pump.on_fabric_lost(),
                 }
             }
             pump.transmit(now);

@@ -185,7 +185,7 @@ impl Engine {
         let has_event = pump.hca.has_events();
         if !has_event {
             // No answer leaves before the next wake-up: acknowledgements that wait for one would wait in vain.
-            pump.hca.flush_lanes(clock::now());
+            pump.hca.flush_rings(clock::now());
         }
         let to_program = parked && has_event;
         let rests = to_program || pump.rests();

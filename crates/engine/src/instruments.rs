@@ -2,7 +2,7 @@
 //! themselves are plain numbers under the pump's lock. Only the background thread comes here; it copies them out now
 //! and then while there is activity, on request, and at the end. An idle process is not woken.
 
-use weft_hca::{Hca, PortCounters};
+use weft_hca::PortCounters;
 use weft_ipc::LEDGER_DEVICES_MAX;
 use weft_ipc::LEDGER_QPS_MAX;
 use weft_ipc::PATHS_MAX;
@@ -13,8 +13,8 @@ use weft_link::LinkStats;
 use weft_transport::QpStats;
 use weft_verbs::{DeviceId, Duration, Instant, QpState};
 
+use crate::adapter::Adapter;
 use crate::driver::Tally;
-use crate::memory::HostMemory;
 use crate::pump::Pump;
 
 /// Maximum age of the ledger while there is activity: a killed process loses the counts of at most this time.
@@ -156,12 +156,12 @@ fn device_counters(port: &PortCounters) -> DeviceCounters {
         memcpy_bytes: qps.memcpy_bytes,
         process_vm_ops: qps.process_vm_ops,
         process_vm_bytes: qps.process_vm_bytes,
-        lane_frames_sent: qps.lane_frames_sent,
-        lane_bytes_sent: qps.lane_bytes_sent,
-        lane_frames_rcvd: qps.lane_frames_received,
-        lane_bytes_rcvd: qps.lane_bytes_received,
-        lane_frames_resent: qps.lane_frames_resent,
-        lane_frames_skipped: qps.lane_frames_skipped,
+        ring_frames_sent: qps.ring_frames_sent,
+        ring_bytes_sent: qps.ring_bytes_sent,
+        ring_frames_rcvd: qps.ring_frames_received,
+        ring_bytes_rcvd: qps.ring_bytes_received,
+        ring_frames_resent: qps.ring_frames_resent,
+        ring_frames_skipped: qps.ring_frames_skipped,
     }
 }
 
@@ -203,12 +203,12 @@ fn qp_counters(qp: &QpStats) -> QpCounters {
         memcpy_bytes: qp.memcpy_bytes,
         process_vm_ops: qp.process_vm_ops,
         process_vm_bytes: qp.process_vm_bytes,
-        lane_frames_sent: qp.lane_frames_sent,
-        lane_bytes_sent: qp.lane_bytes_sent,
-        lane_frames_rcvd: qp.lane_frames_received,
-        lane_bytes_rcvd: qp.lane_bytes_received,
-        lane_frames_resent: qp.lane_frames_resent,
-        lane_frames_skipped: qp.lane_frames_skipped,
+        ring_frames_sent: qp.ring_frames_sent,
+        ring_bytes_sent: qp.ring_bytes_sent,
+        ring_frames_rcvd: qp.ring_frames_received,
+        ring_bytes_rcvd: qp.ring_bytes_received,
+        ring_frames_resent: qp.ring_frames_resent,
+        ring_frames_skipped: qp.ring_frames_skipped,
     }
 }
 
@@ -217,7 +217,7 @@ fn is_on_its_way(state: QpState) -> bool {
     !matches!(state, QpState::Reset | QpState::Init)
 }
 
-fn objects(hca: &Hca<HostMemory>, contexts: impl Fn(DeviceId) -> u32) -> ObjectsPage {
+fn objects(hca: &Adapter, contexts: impl Fn(DeviceId) -> u32) -> ObjectsPage {
     let ids: Vec<DeviceId> = hca.devices().map(|(id, _)| id).collect();
     let mut devices: Vec<DeviceObjects> = Vec::new();
     for id in ids {

@@ -9,6 +9,7 @@
 //! thread ───┘                    └─> Hca::poll_transmit -> send ────┘
 //! ```
 
+mod adapter;
 mod background;
 mod clock;
 mod config;
@@ -21,12 +22,13 @@ mod events;
 mod fabric;
 mod fork;
 mod gather;
+mod host_peers;
 mod instruments;
+mod known_paths;
 mod log;
 mod memory;
 mod memory_wait;
 mod multicast;
-mod neighbours;
 mod polling;
 mod pump;
 mod regions;
@@ -40,6 +42,7 @@ mod spin;
 mod time_wait;
 mod trace;
 
+pub use adapter::{Adapter, Process};
 pub use devices::DeviceSnapshot;
 pub use engine::Engine;
 pub use error::{EngineError, last_error};

@@ -11,13 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use weft_link::NULL_MEMORY;
 use weft_transport::Memory;
 
-use crate::neighbours::Neighbours;
-
-/// The memory of this process, and the memory that it shares with others of its host.
-#[derive(Debug, Default)]
-pub struct HostMemory {
-    pub(crate) same_host: Neighbours,
-}
+/// The memory of this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostMemory;
 
 /// Whether an address is in the null region, which reads as zeros and discards writes.
 #[inline]
@@ -106,7 +102,7 @@ mod tests {
     fn bytes_and_atomics_reach_memory() {
         let mut words = vec![0u64; 4];
         let addr = words.as_mut_ptr().expose_provenance() as u64;
-        let mut memory = HostMemory::default();
+        let mut memory = HostMemory;
         memory.write(addr + 8, &7u64.to_ne_bytes());
         assert_eq!(memory.fetch_add(addr + 8, 5), 7);
         assert_eq!(memory.compare_swap(addr + 8, 12, 40), 12);
@@ -120,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_null_region_reads_zeros_and_forgets() {
-        let mut memory = HostMemory::default();
+        let mut memory = HostMemory;
         let addr = NULL_MEMORY.start;
         memory.write(addr, &[1; 64]);
         assert_eq!(memory.fetch_add(addr, 1), 0);

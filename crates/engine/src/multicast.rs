@@ -90,7 +90,7 @@ impl Engine {
     }
 }
 
-type Hca = weft_hca::Hca<crate::memory::HostMemory>;
+type Hca = crate::adapter::Adapter;
 
 fn device_of(hca: &Hca, qp: QpId) -> Result<DeviceId, VerbsError> {
     let (_, init) = hca.query_qp(qp)?;

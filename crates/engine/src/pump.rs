@@ -10,10 +10,10 @@ use weft_shm::AdaptiveYield;
 use weft_transport::TxBatch;
 use weft_verbs::{Duration, Event, Instant};
 
+use crate::adapter::{Adapter, Process};
 use crate::clock;
 use crate::gather::Gather;
 use crate::instruments::Instruments;
-use crate::memory::HostMemory;
 use crate::memory_wait::MemoryWait;
 use crate::socket_poll::SocketPollInterval;
 use crate::trace;
@@ -43,7 +43,7 @@ pub struct PumpConfig {
 /// The adapters and the links of one process.
 pub struct Pump {
     /// The adapters.
-    pub hca: Hca<HostMemory>,
+    pub hca: Adapter,
     /// The links.
     pub stack: Stack,
     batch: TxBatch,
@@ -76,7 +76,7 @@ impl Pump {
     pub fn new(config: PumpConfig) -> Pump {
         let hca =
             HcaConfig { slot: config.slot, seed: config.seed, privileged: config.privileged, null_memory: NULL_MEMORY };
-        let mut hca = Hca::new(hca, HostMemory::default());
+        let mut hca = Hca::new(hca, Process::parts());
         hca.allow_ack_delay(true);
         Pump {
             hca,
@@ -178,13 +178,13 @@ impl Pump {
     #[inline]
     pub fn turn_briefly(&mut self) -> Option<usize> {
         self.brief_turns += 1;
-        if !self.hca.has_lanes() {
+        if !self.hca.has_rings() {
             return Some(self.turn_for_packets());
         }
         if self.hca.awaits_packets() || self.brief_turns >= BRIEF_TURNS_MAX {
             return Some(self.turn(clock::now(), false));
         }
-        let came = self.hca.handle_next_lane(self.turned_at);
+        let came = self.hca.handle_next_ring(self.turned_at);
         if came == 0 {
             return None;
         }
@@ -226,7 +226,7 @@ impl Pump {
     /// Makes a whole turn; returns how many datagrams and frames came. `thorough`: reads every socket.
     pub fn turn(&mut self, now: Instant, thorough: bool) -> usize {
         (self.turned_at, self.brief_turns) = (now, 0);
-        let mut came = self.hca.handle_lanes(now);
+        let mut came = self.hca.handle_rings(now);
         if came > 0 {
             self.socket_poll.on_frames(now);
         }
@@ -264,7 +264,7 @@ impl Pump {
     /// Wakes the sleeping processes that have new frames.
     #[inline]
     pub fn ring_doorbells(&mut self) {
-        if let Some(host) = self.hca.memory().same_host.host() {
+        if let Some(host) = self.hca.peers().host() {
             host.ring_doorbells();
         }
     }
@@ -272,13 +272,13 @@ impl Pump {
     /// Announces that no thread turns the pump until a doorbell rings; returns `false` if work waits already.
     pub fn fall_asleep(&mut self) -> bool {
         let nothing = self.stack.fall_asleep();
-        nothing & self.hca.memory().same_host.host().is_none_or(weft_link::shm::Host::fall_asleep)
+        nothing & self.hca.peers().host().is_none_or(weft_link::shm::Host::fall_asleep)
     }
 
     /// Announces that a thread turns the pump again. Returns a bell that has no ringer any more; the caller stops
     /// watching it.
     pub fn wake_up(&mut self) -> Option<OwnedFd> {
-        if let Some(host) = self.hca.memory().same_host.host() {
+        if let Some(host) = self.hca.peers().host() {
             host.wake_up();
         }
         self.stack.wake_up()
@@ -286,7 +286,7 @@ impl Pump {
 
     /// Acknowledges the doorbell after it woke a sleeper.
     pub fn take_doorbell(&mut self) {
-        if let Some(host) = self.hca.memory().same_host.host() {
+        if let Some(host) = self.hca.peers().host() {
             host.doorbell().take();
         }
     }
@@ -305,15 +305,14 @@ impl Pump {
 
     /// Whether a datagram waits for a process of this host that this one has not met.
     pub fn wants_to_meet(&mut self) -> bool {
-        let neighbours = &mut self.hca.memory().same_host;
-        neighbours.fabric.wants() || neighbours.host().is_some_and(|host| host.wants_to_meet())
+        self.hca.paths().wants() || self.hca.peers().host().is_some_and(|host| host.wants_to_meet())
     }
 
     /// Whether the process has a frame for itself or must meet another one: no doorbell announces these.
     #[inline]
     fn wants_turn(&mut self) -> bool {
-        let neighbours = &mut self.hca.memory().same_host;
-        neighbours.fabric.wants() || neighbours.host().is_some_and(|host| host.has_own_frame() || host.wants_to_meet())
+        let host = self.hca.peers().host();
+        host.is_some_and(|host| host.has_own_frame() || host.wants_to_meet()) || self.hca.paths().wants()
     }
 
     /// Returns when the next turn is due: now if packets can be sent at once, else the earliest deadline.

@@ -18,9 +18,9 @@ impl Engine {
         self.share_region(addr, len, on_demand);
         let shared = self.extent(addr, len);
         let registered = self.query(|hca, _| {
-            hca.memory().same_host.set_registering(shared);
+            hca.peers().set_registering(shared);
             let registered = hca.reg_mr(pd, addr, len, iova, access);
-            hca.memory().same_host.set_registering(None);
+            hca.peers().set_registering(None);
             registered
         });
         match registered {
@@ -71,9 +71,9 @@ impl Engine {
         self.share_region(addr, len, on_demand);
         let shared = self.extent(addr, len);
         let result = self.query(|hca, _| {
-            hca.memory().same_host.set_registering(shared);
+            hca.peers().set_registering(shared);
             let result = hca.rereg_mr(id, pd, range, access);
-            hca.memory().same_host.set_registering(None);
+            hca.peers().set_registering(None);
             result
         });
         let left = match result {

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use parking_lot::MutexGuard;
 use weft_ipc::{PeerMet, RequestError};
 use weft_link::shm::{Host, HostConfig, PeerConfig, directory_file, find_directory};
-use weft_transport::same_host::PeerId;
+use weft_transport::peers::PeerId;
 use weft_verbs::{Gid, QPN_INDEX_BITS, QpAttr, QpAttrMask, QpId, QpState, VerbsError};
 
 use crate::engine::Engine;
@@ -29,7 +29,7 @@ impl Engine {
         let needed = QpAttrMask::STATE | QpAttrMask::AV | QpAttrMask::DEST_QPN;
         let connects = mask.contains(needed) && attr.qp_state == QpState::Rtr;
         let way = match connects {
-            true => self.query(|hca, _| Ok((hca.qpn(id)?, hca.fabric_way(id, attr, mask)))).ok(),
+            true => self.query(|hca, _| Ok((hca.qpn(id)?, hca.fabric_path(id, attr, mask)))).ok(),
             false => None,
         };
         let peer = match (way, attr.av) {
@@ -123,9 +123,9 @@ impl Engine {
         let config = PeerConfig { slot, generation, pair, doorbell, bell, process, directory, found: is_found, arena };
         let mut guard = self.driver.lock(&self.pump);
         let Some(pump) = guard.as_mut() else { return Ok(None) };
-        let Some(host) = pump.hca.memory().same_host.host() else { return Ok(None) };
+        let Some(host) = pump.hca.peers().host() else { return Ok(None) };
         let peer = host.attach(config)?;
-        pump.hca.open_lanes();
+        pump.hca.open_rings();
         // Frames may wait in its ring: a sleeping thread has not checked it.
         self.driver.wake();
         self.leave(guard);
@@ -135,7 +135,7 @@ impl Engine {
     /// Runs `f` on the shared-memory host, if there is one.
     fn with_host<R>(&self, f: impl FnOnce(&mut Host) -> R) -> Option<R> {
         let mut guard: MutexGuard<'_, Option<Pump>> = self.driver.lock(&self.pump);
-        let result = guard.as_mut().and_then(|pump| pump.hca.memory().same_host.host()).map(f);
+        let result = guard.as_mut().and_then(|pump| pump.hca.peers().host()).map(f);
         self.driver.unlock(guard);
         result
     }
@@ -153,7 +153,7 @@ impl Engine {
             self.sharing.set_file(arena.try_clone()?);
         }
         let host = Host::new(HostConfig { slot, generation, doorbell, directory })?;
-        pump.hca.memory().same_host.set_host(host);
+        pump.hca.peers().set_host(host);
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Engine {
             keys.into_iter().map(|(addr, len)| ((addr, len), self.extent(addr, len))).collect();
         let mut guard = self.driver.lock(&self.pump);
         if let Some(pump) = guard.as_mut() {
-            pump.hca.memory().same_host.share_late(|addr, len| extents.get(&(addr, len)).copied().flatten());
+            pump.hca.peers().share_late(|addr, len| extents.get(&(addr, len)).copied().flatten());
         }
         self.driver.unlock(guard);
     }
@@ -195,7 +195,7 @@ impl Engine {
 
     /// Meets the processes that datagrams wait for.
     pub(crate) fn meet_wanted(&self, session: &mut Session) {
-        self.ask_wanted_ways(session);
+        self.ask_wanted_paths(session);
         let wanted_before = self.with_host(|host| host.wants_to_meet()).unwrap_or_default();
         for slot in self.with_host(Host::take_wanted).unwrap_or_default() {
             let may = session.is_published() && session.is_connected();

@@ -57,7 +57,7 @@ impl Sources {
         let sockets = sockets.map(|(number, fd)| Ok((number, fd.try_clone_to_owned()?)));
         let mut fds = sockets.collect::<io::Result<Vec<_>>>()?;
         let mut neighbours = None;
-        if let Some(host) = pump.hca.memory().same_host.host() {
+        if let Some(host) = pump.hca.peers().host() {
             fds.push((token::DOORBELL, host.doorbell().as_fd().try_clone_to_owned()?));
             neighbours = Some(host.watch().try_clone_to_owned()?);
         }

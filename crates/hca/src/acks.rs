@@ -1,12 +1,11 @@
 //! Delayed acknowledgements. If a program answers messages at once, its answers carry its acknowledgements. The driver
 //! of the adapter enables this, and makes sure that no acknowledgement waits when a queue pair or the process ends.
 
-use weft_transport::Memory;
 use weft_verbs::{Instant, QpId};
 
-use crate::Hca;
+use crate::{Hca, HostInterface};
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Lets queue pairs created from now on delay acknowledgements, where the traffic shows that it pays.
     pub fn allow_ack_delay(&mut self, allowed: bool) {
         self.ack_delay = allowed;

@@ -1,12 +1,12 @@
 //! Translates a program's description of a destination to the address vector of its packets.
 
-use weft_transport::{Memory, RxPacket};
+use weft_transport::RxPacket;
 use weft_verbs::{
     AddressVector, DEFAULT_PKEY, DeviceId, Gid, GidEntry, GidType, IbPortAttr, PKEY_TABLE_LEN, VerbsError,
 };
 
-use crate::Hca;
 use crate::device::Device;
+use crate::{Hca, HostInterface};
 
 /// The contents of `struct ibv_ah_attr`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -122,7 +122,7 @@ impl Device {
     }
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Resolves an address for a device. RoCE addresses a destination by its GID alone, so `is_global` must be set.
     /// InfiniBand addresses it by its LID; the GID matters only to readers of the GRH.
     pub fn resolve_av(&self, device: DeviceId, ah: &AhRequest) -> Result<AddressVector, VerbsError> {

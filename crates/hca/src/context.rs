@@ -1,7 +1,9 @@
 //! The adapter as its queue pairs see it: all of [`crate::Hca`] except the queue pairs, so that a queue pair and the
 //! rest can be borrowed side by side.
 
-use weft_transport::{Budget, Env, Memory, RecvWqe, RemoteFault, XrcSrq};
+use std::collections::BTreeMap;
+
+use weft_transport::{Budget, Datagram, Env, Memory, Peers, RecvWqe, RemoteFault, XrcSrq};
 use weft_verbs::{
     Access, AsyncEvent, AsyncSubject, CQ_MAX, Cookie, CqId, DeviceId, Instant, MwBind, PD_MAX, PdId, Qpn, Sge, SrqId,
     Wc, WcStatus, XrcdId,
@@ -10,7 +12,9 @@ use weft_verbs::{
 use crate::cq::Cq;
 use crate::device::Devices;
 use crate::events::EventQueue;
+use crate::host::HostInterface;
 use crate::keys::Keys;
+use crate::local_datagrams::LocalDatagrams;
 use crate::pd::Pd;
 use crate::rng::Rng;
 use crate::srq::Srqs;
@@ -27,10 +31,14 @@ const REORDER_BYTES_MAX: usize = 256 << 20;
 /// Payload of the longest packet.
 const PACKET_BYTES_MAX: u64 = 4096;
 
-/// Tables and memory.
-#[derive(Debug)]
-pub(crate) struct HcaContext<M> {
-    pub(crate) memory: M,
+/// Queue pairs on closed paths whose lost frames are counted until the next call.
+const LOST_MAX: usize = 1024;
+
+/// Tables, memory, and the ways to others that need no packets.
+pub(crate) struct HcaContext<H: HostInterface> {
+    pub(crate) memory: H::Memory,
+    pub(crate) peers: H::Peers,
+    pub(crate) paths: H::Paths,
     pub(crate) devices: Devices,
     pub(crate) pds: Table<PdId, Pd>,
     pub(crate) keys: Keys,
@@ -44,16 +52,26 @@ pub(crate) struct HcaContext<M> {
     pub(crate) armed_cqs: usize,
     /// Overflowed completion queues whose queue pairs have not failed yet.
     pub(crate) failed_cqs: Vec<CqId>,
+    /// Datagrams that travel as frames.
+    pub(crate) datagrams: LocalDatagrams,
+    /// Frames lost on closed paths, by source and destination.
+    pub(crate) lost_frames: BTreeMap<(Qpn, Qpn), u64>,
+    /// Frames may come: this process has met one of this host.
+    pub(crate) rings_open: bool,
+    /// Fabric ports send packets, which cross the fabric hop by hop.
+    pub(crate) fabric_packets: bool,
     /// The latest time passed in.
     pub(crate) now: Instant,
     /// Device of the queue pair that is currently driven.
     pub(crate) acting: DeviceId,
 }
 
-impl<M> HcaContext<M> {
-    pub(crate) fn new(seed: [u64; 4], memory: M) -> HcaContext<M> {
+impl<H: HostInterface> HcaContext<H> {
+    pub(crate) fn new(seed: [u64; 4], memory: H::Memory, peers: H::Peers, paths: H::Paths) -> HcaContext<H> {
         HcaContext {
             memory,
+            peers,
+            paths,
             devices: Devices::default(),
             pds: Table::new(PD_MAX, "protection domain"),
             keys: Keys::new(),
@@ -65,6 +83,10 @@ impl<M> HcaContext<M> {
             reorder: Budget::new(REORDER_BYTES_MAX),
             armed_cqs: 0,
             failed_cqs: Vec::new(),
+            datagrams: LocalDatagrams::default(),
+            lost_frames: BTreeMap::new(),
+            rings_open: false,
+            fabric_packets: false,
             now: Instant::default(),
             acting: DeviceId(0),
         }
@@ -75,20 +97,36 @@ impl<M> HcaContext<M> {
         self.now = self.now.max(now);
         self.acting = device;
     }
-}
 
-impl<M: Memory> HcaContext<M> {
     /// Whether memory of an on-demand region is mapped. Only packets are checked, one by one, not whole messages.
     fn can_touch(&self, addr: u64, len: u64, write: bool) -> bool {
         len > PACKET_BYTES_MAX || self.memory.is_there(addr, len, write)
     }
 }
 
-impl<M: Memory> Env for HcaContext<M> {
-    type Memory = M;
+impl<H: HostInterface> Env for HcaContext<H> {
+    type Memory = H::Memory;
+    type Peers = H::Peers;
 
-    fn memory(&mut self) -> &mut M {
+    #[inline]
+    fn memory(&mut self) -> &mut H::Memory {
         &mut self.memory
+    }
+
+    #[inline]
+    fn peers(&mut self) -> &mut H::Peers {
+        &mut self.peers
+    }
+
+    fn send_within_host(&mut self, datagram: &Datagram<'_>) -> bool {
+        self.send_by_frame(datagram)
+    }
+
+    fn lose_frame(&mut self, src_qpn: Qpn, dest_qpn: Qpn) {
+        let ends = (src_qpn, dest_qpn);
+        if self.lost_frames.len() < LOST_MAX || self.lost_frames.contains_key(&ends) {
+            *self.lost_frames.entry(ends).or_default() += 1;
+        }
     }
 
     fn reorder_budget(&self) -> &Budget {
@@ -145,7 +183,7 @@ impl<M: Memory> Env for HcaContext<M> {
 
     fn invalidate_remote(&mut self, pd: PdId, qpn: Qpn, rkey: u32) -> Result<(), RemoteFault> {
         self.keys.invalidate(pd, qpn, rkey)?;
-        self.memory.revoke_key(rkey);
+        self.peers.revoke_key(rkey);
         Ok(())
     }
 

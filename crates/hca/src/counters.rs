@@ -1,10 +1,10 @@
 //! Counters of a port, under their sysfs names, and the other counters that `weft stat` shows.
 
-use weft_transport::{Memory, QpStats, RxPacket, TxPacket};
+use weft_transport::{Datagram, QpStats, RxPacket, TxPacket};
 use weft_verbs::{DeviceId, Wc, WcOpcode, WcStatus};
 use weft_wire::MULTICAST_QPN;
 
-use crate::Hca;
+use crate::{Hca, HostInterface};
 
 /// Bytes that the ICRC adds to each packet.
 const ICRC_LEN: u64 = 4;
@@ -126,6 +126,13 @@ impl PortCounters {
         self.xmit_packets += packets.len() as u64;
     }
 
+    pub(crate) fn on_sent_by_frame(&mut self, datagram: &Datagram<'_>) {
+        let header = datagram.bth.opcode().info().map_or(0, |info| info.header_len as u64);
+        self.xmit_bytes += header + u64::from(datagram.payload_len()).next_multiple_of(4) + ICRC_LEN;
+        self.xmit_multicast += u64::from(datagram.target.remote_qpn == MULTICAST_QPN);
+        self.xmit_packets += 1;
+    }
+
     pub(crate) fn on_received(&mut self, rx: &RxPacket<'_>, multicast: bool) {
         let payload = (rx.packet.payload.len() + rx.packet.bth.pad_count()) as u64;
         self.rcv_bytes += rx.packet.info.header_len as u64 + payload + ICRC_LEN;
@@ -171,7 +178,7 @@ impl PortCounters {
     }
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Returns a device's counters: those of its existing queue pairs and of destroyed ones.
     pub fn counters(&self, device: DeviceId) -> PortCounters {
         let Some(found) = self.context.devices.get(&device) else { return PortCounters::default() };

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use weft_transport::Memory;
 use weft_verbs::{
     AsyncEvent, AsyncSubject, CQE_MAX, Cookie, CqId, CqInit, DeviceId, Event, Qpn, VerbsError, Wc, WcStatus,
 };
 
-use crate::{Hca, context::HcaContext};
+use crate::context::HcaContext;
+use crate::{Hca, HostInterface};
 
 /// The completions for which an armed queue raises an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,7 +65,7 @@ pub(crate) struct Cq {
     pub(crate) uses: u32,
 }
 
-impl<M> HcaContext<M> {
+impl<H: HostInterface> HcaContext<H> {
     /// Adds a completion to a queue and raises the armed event; fails the queue if it is full.
     pub(crate) fn push_completion(&mut self, id: CqId, mut wc: Wc) {
         if let Some(device) = self.devices.get_mut(&self.acting) {
@@ -128,7 +128,7 @@ impl<M> HcaContext<M> {
     }
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Creates a completion queue of at least `init.cqe` entries.
     pub fn create_cq(&mut self, device: DeviceId, init: &CqInit) -> Result<CqId, VerbsError> {
         self.context.present(device)?;

@@ -1,322 +1,235 @@
-//! Datagrams between two processes of one host: the packet as it would be on the wire, in a frame of a lane. If the
-//! lane is full, or this process has not met the peer yet, the datagram goes over the wire: datagrams have no order to
-//! lose. On an InfiniBand fabric there is no wire: a datagram waits until its path is known, and is lost if there is
-//! none. A multicast datagram goes to each process that listens where the fabric's copies of it arrive.
+//! Datagrams between two processes of one host: the packet as it would be on the wire, in a frame of a ring. If the
+//! ring is full, or this process has not met the peer yet, the datagram leaves as a packet: datagrams have no order to
+//! lose. On a fabric that carries no packets, a datagram waits until its path is known, and is lost if there is none. A
+//! multicast datagram goes to each process that listens where the fabric's copies of it arrive.
 
-use std::collections::{BTreeMap, VecDeque};
-
-use weft_transport::same_host::{FabricWay, Frame, FrameKind, Outgoing, PeerId, WayState};
-use weft_transport::{LocalRoute, Memory, Passed, Piece, RxPacket, TxBatch, TxPacket};
-use weft_verbs::{DeviceId, Gid, GidType, Instant, QPN_INDEX_BITS, Qpn};
+use weft_transport::frame::{Frame, FrameKind, Outgoing};
+use weft_transport::peers::PeerId;
+use weft_transport::{Datagram, LocalRoute, Memory, Peers, RxPacket};
+use weft_verbs::{Gid, GidType, Instant, QPN_INDEX_BITS};
 use weft_wire::packet::{ICRC_LEN, pad_for};
 use weft_wire::{MULTICAST_QPN, Packet, Service};
 
-use crate::Hca;
+use crate::context::HcaContext;
+use crate::local_datagrams::{Bytes, CODE_FABRIC, CODE_GRH, GIDS_LEN};
+use crate::paths::{FabricPath, FabricPaths, PathState};
+use crate::{Hca, HostInterface};
 
-/// Bytes of a BTH and of a GRH.
-const BTH_LEN: usize = 12;
-const GRH_LEN: usize = 40;
-/// Bytes of the two GIDs in front of the packet.
-const GIDS_LEN: usize = 32;
 /// The longest payload of a frame that holds a datagram: GIDs, headers, an MTU of payload, pad and ICRC.
 const DATAGRAM_MAX: usize = 4096 + 256;
-
-/// Maximum number of datagrams waiting for path information, like the buffer of a link.
-const HELD_MAX: usize = 1024;
-/// Maximum number of datagrams waiting for room in a lane.
-const FULL_MAX: usize = 4096;
-/// Bit of a datagram's frame: it came over a fabric, and `imm` has its local route.
-const CODE_FABRIC: u8 = 2;
-/// Bit of a datagram's frame: it has a GRH.
-const CODE_GRH: u8 = 4;
-/// Position of the P_Key in a BTH.
-const PKEY_AT: std::ops::Range<usize> = 2..4;
 
 /// Outcome of sending a datagram over a fabric.
 enum Sent {
     /// It was sent or lost; the buffer is free for another.
-    Gone(Vec<u8>),
+    Gone(Bytes),
     /// Its path is not known yet.
-    Unknown(Vec<u8>),
+    Unknown(Bytes),
 }
 
-/// Source of the datagrams of a queue pair on a fabric.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FabricSource {
-    pub device: DeviceId,
-    pub port: u8,
-    pub pkey_index: u16,
-}
-
-/// State for the datagrams of a batch.
-#[derive(Debug, Default)]
-pub(crate) struct LocalDatagrams {
-    scratch: Vec<u8>,
-    /// Datagrams whose path is being requested.
-    held: VecDeque<(FabricWay, Frame, Vec<u8>)>,
-    /// Datagrams whose path is open and whose lane is full: a fabric has credits, and loses nothing while there is
-    /// room.
-    full: VecDeque<(PeerId, Frame, Vec<u8>)>,
-    /// Traffic of each path, of at most [`HELD_MAX`] paths.
-    passed: BTreeMap<FabricWay, Passed>,
-    /// Datagrams lost because no process receives at their destination, by path and the queue pairs at its ends; at
-    /// most as many entries.
-    lost: BTreeMap<(FabricWay, Qpn, Qpn), Passed>,
-    /// Positions up to which datagrams over the fabric were written into lanes.
-    marks: BTreeMap<PeerId, u64>,
-    /// Buffer for the receiving processes of a multicast datagram.
-    peers: Vec<PeerId>,
-    /// The GID of the last lookup, and whether it belongs to this host.
-    last: Option<(Gid, bool)>,
-}
-
-impl LocalDatagrams {
-    /// Forgets the last GID lookup, after a change of the GID tables.
-    pub(crate) fn forget(&mut self) {
-        self.last = None;
-    }
-
-    pub(crate) fn take_passed(&mut self) -> Vec<(FabricWay, Passed)> {
-        std::mem::take(&mut self.passed).into_iter().collect()
-    }
-
-    pub(crate) fn take_lost(&mut self) -> Vec<((FabricWay, Qpn, Qpn), Passed)> {
-        std::mem::take(&mut self.lost).into_iter().collect()
-    }
-
-    fn count(&mut self, way: FabricWay, frame: &Frame, bytes: usize) {
-        add(&mut self.passed, way, frame, bytes);
-    }
-
-    fn count_lost(&mut self, way: FabricWay, frame: &Frame, bytes: usize) {
-        add(&mut self.lost, (way, frame.src_qpn, frame.dest_qpn), frame, bytes);
-    }
-}
-
-/// Counts a packet: the bytes that a port counts besides LRH, BTH and ICRC, which every packet has.
-fn add<K: Ord>(sums: &mut BTreeMap<K, Passed>, key: K, frame: &Frame, bytes: usize) {
-    if sums.len() < HELD_MAX || sums.contains_key(&key) {
-        let grh = if frame.code & CODE_GRH != 0 { GRH_LEN } else { 0 };
-        let passed = sums.entry(key).or_default();
-        passed.packets += 1;
-        passed.bytes += (bytes.saturating_sub(GIDS_LEN + BTH_LEN + ICRC_LEN) + grh) as u64;
-    }
-}
-
-impl<M: Memory> Hca<M> {
-    /// Takes the datagrams from `before` on that are for processes of this host out of the batch.
-    pub(crate) fn divert(&mut self, tx: &mut TxBatch, before: usize) {
-        let mut kept = before;
-        for at in before..tx.packets.len() {
-            if !self.passes_within(tx, at) {
-                tx.packets.swap(kept, at);
-                kept += 1;
+/// Writes GIDs, headers, payload, and room for pad and ICRC.
+fn compose(datagram: &Datagram<'_>, memory: &impl Memory, out: &mut Bytes) {
+    out.clear();
+    out.extend_from_slice(&datagram.target.av.sgid.0);
+    out.extend_from_slice(&datagram.target.av.dgid.0);
+    out.extend_from_slice(datagram.header().as_slice());
+    match datagram.payload {
+        Outgoing::Bytes(bytes) => out.extend_from_slice(bytes),
+        Outgoing::Memory(ranges) => {
+            for range in ranges {
+                let from = out.len();
+                out.resize(from + range.len as usize, 0);
+                memory.read(range.addr, &mut out[from..]);
             }
         }
-        tx.packets.truncate(kept);
+        // The receiver of a datagram reads no memory of its sender.
+        Outgoing::List(_) => {}
     }
+    out.resize(out.len() + pad_for(datagram.payload_len() as usize) + ICRC_LEN, 0);
+}
 
-    fn passes_within(&mut self, tx: &TxBatch, at: usize) -> bool {
-        let packet = &tx.packets[at];
-        if packet.dest_qpn == MULTICAST_QPN || !self.is_ours(packet.av.dgid) {
-            return false;
-        }
-        let Some(peer) = self.context.memory.neighbour(packet.dest_qpn >> QPN_INDEX_BITS) else { return false };
-        self.lanes = true;
-        self.compose(tx, packet);
-        let mut frame = Frame::new(FrameKind::Datagram, packet.src_qpn, packet.dest_qpn);
-        frame.code = u8::from(packet.av.gid_type == GidType::IbOrRoceV1);
-        frame.key = u32::from(packet.av.traffic_class) << 8 | u32::from(packet.av.hop_limit);
-        self.context.memory.push(peer, &frame, Outgoing::Bytes(&self.diversion.scratch))
-    }
+/// Starts the frame of a datagram.
+fn frame_of(datagram: &Datagram<'_>, code: u8) -> Frame {
+    let av = &datagram.target.av;
+    let mut frame = Frame::new(FrameKind::Datagram, datagram.src_qpn, datagram.target.remote_qpn);
+    frame.code = code;
+    frame.key = u32::from(av.traffic_class) << 8 | u32::from(av.hop_limit);
+    frame
+}
 
-    /// Takes all packets from `before` on out of the batch: datagrams go where the fabric lets them, all others are
-    /// lost.
-    pub(crate) fn divert_to_fabric(&mut self, tx: &mut TxBatch, before: usize, datagrams: bool, source: FabricSource) {
-        for at in before..tx.packets.len() {
-            if datagrams {
-                self.pass_over_fabric(tx, at, source);
+impl<H: HostInterface> HcaContext<H> {
+    /// Sends a datagram of the acting device by a frame, if that is its route. `false`: it must leave as a packet.
+    pub(crate) fn send_by_frame(&mut self, datagram: &Datagram<'_>) -> bool {
+        let Some(device) = self.devices.get(&self.acting) else { return false };
+        let sent = match device.on_fabric() {
+            true if self.fabric_packets => false,
+            true => {
+                self.send_over_fabric(datagram);
+                true
             }
-        }
-        tx.packets.truncate(before);
-    }
-
-    fn pass_over_fabric(&mut self, tx: &TxBatch, at: usize, source: FabricSource) {
-        let packet = &tx.packets[at];
-        let Some(device) = self.context.devices.get(&source.device) else { return };
-        let Some(attr) = device.attr.port(source.port) else { return };
-        let Some(port) = &attr.infiniband else { return };
-        let group = packet.dest_qpn == MULTICAST_QPN;
-        if group != (packet.av.dgid.is_multicast() && packet.av.is_global) {
-            return;
-        }
-        let way = FabricWay {
-            device: source.device,
-            port: source.port,
-            dlid: packet.av.dlid,
-            sl: packet.av.sl,
-            pkey: device.pkey(source.port, source.pkey_index),
-            // One path for datagrams of every length: the port's MTU bounds them.
-            mtu: attr.active_mtu.bytes() as u16,
-            slot: if group { 0 } else { packet.dest_qpn >> QPN_INDEX_BITS },
-            there_and_back: false,
+            false => self.send_to_neighbour(datagram),
         };
-        let (low, mask) = (packet.av.src_path_bits, (1_u16 << port.lmc.min(7)) - 1);
-        let slid = port.lid | u16::from(low) & mask;
-        let mut frame = Frame::new(FrameKind::Datagram, packet.src_qpn, packet.dest_qpn);
-        frame.code = u8::from(true) | CODE_FABRIC | if packet.av.is_global { CODE_GRH } else { 0 };
-        frame.key = u32::from(packet.av.traffic_class) << 8 | u32::from(packet.av.hop_limit);
-        frame.imm = u32::from(slid) << 16 | u32::from(packet.av.sl) << 8 | u32::from((way.dlid & mask) as u8);
-        frame.addr = way.dlid.into();
-        self.compose(tx, packet);
-        let pkey = GIDS_LEN + PKEY_AT.start..GIDS_LEN + PKEY_AT.end;
-        if let Some(bytes) = self.diversion.scratch.get_mut(pkey) {
-            bytes.copy_from_slice(&way.pkey.to_be_bytes());
+        if sent && let Some(device) = self.devices.get_mut(&self.acting) {
+            device.counters.on_sent_by_frame(datagram);
         }
-        let bytes = std::mem::take(&mut self.diversion.scratch);
-        match self.send_over_fabric(&way, frame, bytes) {
-            Sent::Gone(room) => self.diversion.scratch = room,
-            Sent::Unknown(bytes) if self.diversion.held.len() < HELD_MAX => {
-                self.diversion.held.push_back((way, frame, bytes));
-            }
-            Sent::Unknown(bytes) => self.diversion.scratch = bytes,
-        }
-    }
-
-    /// Sends a datagram along its path, if that is known.
-    fn send_over_fabric(&mut self, way: &FabricWay, frame: Frame, bytes: Vec<u8>) -> Sent {
-        if frame.dest_qpn == MULTICAST_QPN {
-            return self.send_to_group(way, frame, bytes);
-        }
-        match self.context.memory.fabric_way(way) {
-            WayState::Open(peer) => {
-                self.diversion.count(*way, &frame, bytes.len());
-                Sent::Gone(self.push_datagram(peer, frame, bytes))
-            }
-            WayState::Closed => {
-                self.diversion.count_lost(*way, &frame, bytes.len());
-                Sent::Gone(bytes)
-            }
-            WayState::Asked => Sent::Unknown(bytes),
-        }
-    }
-
-    /// Sends a copy to each process that listens where the packet arrives.
-    fn send_to_group(&mut self, way: &FabricWay, frame: Frame, bytes: Vec<u8>) -> Sent {
-        let mut peers = std::mem::take(&mut self.diversion.peers);
-        let known = self.context.memory.fabric_group(way, &mut peers);
-        let sent = if known {
-            self.diversion.count(*way, &frame, bytes.len());
-            for peer in &peers {
-                self.push_datagram(*peer, frame, bytes.clone());
-            }
-            Sent::Gone(bytes)
-        } else {
-            Sent::Unknown(bytes)
-        };
-        self.diversion.peers = peers;
         sent
     }
 
-    /// Puts a datagram into a lane, or behind those waiting for room in one; returns the buffer if its bytes were
-    /// copied.
-    fn push_datagram(&mut self, peer: PeerId, frame: Frame, bytes: Vec<u8>) -> Vec<u8> {
-        self.lanes = true;
-        if self.diversion.full.is_empty() && self.context.memory.push(peer, &frame, Outgoing::Bytes(&bytes)) {
-            self.diversion.marks.insert(peer, self.context.memory.lane_mark(peer));
-            return bytes;
+    /// Sends a datagram to a process of this host that has one of its GIDs.
+    fn send_to_neighbour(&mut self, datagram: &Datagram<'_>) -> bool {
+        let (av, dest_qpn) = (&datagram.target.av, datagram.target.remote_qpn);
+        if dest_qpn == MULTICAST_QPN || !self.is_ours(av.dgid) {
+            return false;
         }
-        if self.diversion.full.len() >= FULL_MAX {
-            return bytes;
-        }
-        self.diversion.full.push_back((peer, frame, bytes));
-        let now = self.context.now;
-        self.owed_acks.look_by(now);
-        Vec::new()
+        let Some(peer) = self.peers.meet(dest_qpn >> QPN_INDEX_BITS) else { return false };
+        self.rings_open = true;
+        compose(datagram, &self.memory, &mut self.datagrams.scratch);
+        let frame = frame_of(datagram, u8::from(av.gid_type == GidType::IbOrRoceV1));
+        self.peers.push(peer, &frame, Outgoing::Bytes(&self.datagrams.scratch))
     }
 
-    /// Pushes the waiting datagrams, if lanes have room again.
+    /// Sends a datagram where the fabric lets it go; it is lost if no path leads there.
+    fn send_over_fabric(&mut self, datagram: &Datagram<'_>) {
+        let Some((path, frame)) = self.fabric_route(datagram) else { return };
+        let mut bytes = std::mem::take(&mut self.datagrams.scratch);
+        compose(datagram, &self.memory, &mut bytes);
+        self.datagrams.scratch = match self.send_on_path(&path, frame, bytes) {
+            Sent::Gone(room) => room,
+            Sent::Unknown(bytes) => self.datagrams.hold(path, frame, bytes),
+        };
+    }
+
+    /// Returns a datagram's path over the fabric, and its frame; `None` if its addresses contradict each other.
+    fn fabric_route(&self, datagram: &Datagram<'_>) -> Option<(FabricPath, Frame)> {
+        let attr = self.devices.get(&self.acting)?.attr.port(datagram.port_num)?;
+        let port = attr.infiniband.as_ref()?;
+        let (av, dest_qpn) = (&datagram.target.av, datagram.target.remote_qpn);
+        let group = dest_qpn == MULTICAST_QPN;
+        if group != (av.dgid.is_multicast() && av.is_global) {
+            return None;
+        }
+        let path = FabricPath {
+            device: self.acting,
+            port: datagram.port_num,
+            dlid: av.dlid,
+            sl: av.sl,
+            pkey: datagram.bth.pkey(),
+            // One path for datagrams of every length: the port's MTU bounds them.
+            mtu: attr.active_mtu.bytes() as u16,
+            slot: if group { 0 } else { dest_qpn >> QPN_INDEX_BITS },
+            there_and_back: false,
+        };
+        let mask = (1_u16 << port.lmc.min(7)) - 1;
+        let slid = port.lid | u16::from(av.src_path_bits) & mask;
+        let mut frame = frame_of(datagram, 1 | CODE_FABRIC | if av.is_global { CODE_GRH } else { 0 });
+        frame.imm = u32::from(slid) << 16 | u32::from(av.sl) << 8 | u32::from((path.dlid & mask) as u8);
+        frame.addr = path.dlid.into();
+        Some((path, frame))
+    }
+
+    /// Sends a datagram along its path, if that is known.
+    fn send_on_path(&mut self, path: &FabricPath, frame: Frame, bytes: Bytes) -> Sent {
+        if frame.dest_qpn == MULTICAST_QPN {
+            return self.send_to_group(path, frame, bytes);
+        }
+        match self.paths.state(path) {
+            PathState::Open => {
+                let Some(peer) = self.peers.meet(path.slot) else { return Sent::Unknown(bytes) };
+                self.datagrams.count(*path, &frame, bytes.len());
+                Sent::Gone(self.push_datagram(peer, frame, bytes))
+            }
+            PathState::Closed => {
+                self.datagrams.count_lost(*path, &frame, bytes.len());
+                Sent::Gone(bytes)
+            }
+            PathState::Asked => Sent::Unknown(bytes),
+        }
+    }
+
+    /// Sends a copy to each process that listens where the packet arrives. A process that cannot be met counts as
+    /// unreachable, as if its host were down.
+    fn send_to_group(&mut self, path: &FabricPath, frame: Frame, bytes: Bytes) -> Sent {
+        let Some(slots) = self.paths.group(path) else { return Sent::Unknown(bytes) };
+        let mut members = std::mem::take(&mut self.datagrams.members);
+        members.extend(slots.iter().filter_map(|slot| self.peers.peer_of_slot(*slot)));
+        self.datagrams.count(*path, &frame, bytes.len());
+        for peer in members.drain(..) {
+            self.push_datagram(peer, frame, bytes.clone());
+        }
+        self.datagrams.members = members;
+        Sent::Gone(bytes)
+    }
+
+    /// Puts a datagram into a ring, or behind those waiting for room in one; returns the buffer if its bytes were
+    /// copied.
+    fn push_datagram(&mut self, peer: PeerId, frame: Frame, bytes: Bytes) -> Bytes {
+        self.rings_open = true;
+        if self.datagrams.full.is_empty() && self.peers.push(peer, &frame, Outgoing::Bytes(&bytes)) {
+            self.datagrams.marks.insert(peer, self.peers.ring_mark(peer));
+            return bytes;
+        }
+        self.datagrams.wait_for_room(self.now, peer, frame, bytes)
+    }
+
+    /// Pushes the waiting datagrams, if rings have room again.
     #[inline]
     pub(crate) fn push_full(&mut self, now: Instant) {
-        if !self.diversion.full.is_empty() {
+        if !self.datagrams.full.is_empty() {
             self.push_waiting(now);
         }
     }
 
     #[cold]
     fn push_waiting(&mut self, now: Instant) {
-        while let Some((peer, frame, bytes)) = self.diversion.full.pop_front() {
-            let pushed = self.context.memory.push(peer, &frame, Outgoing::Bytes(&bytes));
+        self.datagrams.retry_at = None;
+        while let Some((peer, frame, bytes)) = self.datagrams.full.pop_front() {
+            let pushed = self.peers.push(peer, &frame, Outgoing::Bytes(&bytes));
             if pushed {
-                self.diversion.marks.insert(peer, self.context.memory.lane_mark(peer));
-            } else if self.context.memory.is_alive(peer) {
-                self.diversion.full.push_front((peer, frame, bytes));
-                self.owed_acks.look_by(now);
+                self.datagrams.marks.insert(peer, self.peers.ring_mark(peer));
+            } else if self.peers.is_alive(peer) {
+                self.datagrams.full.push_front((peer, frame, bytes));
+                self.datagrams.retry_later(now);
                 return;
             }
         }
     }
 
-    /// Whether all other processes have taken the fabric datagrams sent to them.
-    pub fn datagrams_are_taken(&mut self) -> bool {
-        if self.diversion.marks.is_empty() {
-            return true;
-        }
-        let memory = &mut self.context.memory;
-        let own = memory.neighbour(self.slot);
-        let mut others = self.diversion.marks.iter().filter(|(peer, _)| Some(**peer) != own);
-        others.all(|(peer, mark)| memory.has_taken(*peer, *mark))
-    }
-
-    /// Handles new path information: the datagrams that waited for it are sent or lost.
-    pub fn release_datagrams(&mut self) {
-        for _ in 0..self.diversion.held.len() {
-            let Some((way, frame, bytes)) = self.diversion.held.pop_front() else { return };
-            if let Sent::Unknown(bytes) = self.send_over_fabric(&way, frame, bytes) {
-                self.diversion.held.push_back((way, frame, bytes));
-            }
-        }
-    }
-
+    /// Whether a GID belongs to this host.
     fn is_ours(&mut self, gid: Gid) -> bool {
-        if let Some((last, ours)) = self.diversion.last
+        if let Some((last, ours)) = self.datagrams.last
             && last == gid
         {
             return ours;
         }
-        let ours = self.context.devices.values().any(|device| !device.gone && device.owns(gid));
-        self.diversion.last = Some((gid, ours));
+        let ours = self.devices.values().any(|device| !device.gone && device.owns(gid));
+        self.datagrams.last = Some((gid, ours));
         ours
     }
+}
 
-    /// Writes GIDs, headers, payload, and room for pad and ICRC.
-    fn compose(&mut self, tx: &TxBatch, packet: &TxPacket) {
-        let out = &mut self.diversion.scratch;
-        out.clear();
-        out.extend_from_slice(&packet.av.sgid.0);
-        out.extend_from_slice(&packet.av.dgid.0);
-        out.extend_from_slice(&tx.arena[packet.header.start as usize..packet.header.end as usize]);
-        for piece in &tx.pieces[packet.pieces.start as usize..packet.pieces.end as usize] {
-            match *piece {
-                Piece::Host { addr, len } => {
-                    let from = out.len();
-                    out.resize(from + len as usize, 0);
-                    self.context.memory.read(addr, &mut out[from..]);
-                }
-                Piece::Arena { start, len } => {
-                    out.extend_from_slice(&tx.arena[start as usize..(start + len) as usize]);
-                }
-            }
-        }
-        out.resize(out.len() + pad_for(packet.payload_len as usize) + ICRC_LEN, 0);
+impl<H: HostInterface> Hca<H> {
+    /// Whether all other processes have taken the fabric datagrams sent to them.
+    pub fn datagrams_are_taken(&mut self) -> bool {
+        let (marks, peers) = (&self.context.datagrams.marks, &self.context.peers);
+        let own = peers.peer_of_slot(self.slot);
+        let mut others = marks.iter().filter(|(peer, _)| Some(**peer) != own);
+        others.all(|(peer, mark)| peers.has_taken(*peer, *mark))
     }
 
-    /// Handles a datagram from a process of this host: the current frame of its lane.
+    /// Handles new path information: the datagrams that waited for it are sent or lost.
+    pub fn release_datagrams(&mut self) {
+        for (path, frame, bytes) in self.context.datagrams.take_held() {
+            if let Sent::Unknown(bytes) = self.context.send_on_path(&path, frame, bytes) {
+                self.context.datagrams.hold(path, frame, bytes);
+            }
+        }
+    }
+
+    /// Handles a datagram from a process of this host: the current frame of its ring.
     #[inline(never)]
-    pub(crate) fn handle_datagram(&mut self, now: Instant, _peer: PeerId, frame: &Frame) {
+    pub(crate) fn handle_datagram(&mut self, now: Instant, frame: &Frame) {
         let mut bytes = [0; DATAGRAM_MAX];
         let Some(bytes) = bytes.get_mut(..frame.bytes as usize).filter(|bytes| bytes.len() > GIDS_LEN) else { return };
-        self.context.memory.peek(0, bytes);
+        self.context.peers.peek(0, bytes);
         let (gids, ib) = bytes.split_at(GIDS_LEN);
         let gid = |from: usize| Gid(std::array::from_fn(|i| gids[from + i]));
         let (sgid, dgid) = (gid(0), gid(16));
@@ -338,8 +251,8 @@ impl<M: Memory> Hca<M> {
         // sender is another host, and the daemon has said whose path it is.
         let ours = match local {
             Some(local) if frame.dest_qpn == MULTICAST_QPN => local.global && dgid.is_multicast(),
-            Some(local) => !local.global || self.is_ours(dgid),
-            None => self.is_ours(sgid) && self.is_ours(dgid),
+            Some(local) => !local.global || self.context.is_ours(dgid),
+            None => self.context.is_ours(sgid) && self.context.is_ours(dgid),
         };
         if !ours {
             return;

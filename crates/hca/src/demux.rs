@@ -1,13 +1,13 @@
 //! Finds the queue pair of a packet. A packet is dropped, and counted, if it names no queue pair, comes from another
 //! partition, was sent to an address that the device does not have, or claims a peer that did not send it.
 
-use weft_transport::{Memory, RxPacket};
+use weft_transport::RxPacket;
 use weft_verbs::{AddressVector, DEFAULT_PKEY, Gid, IbPortAttr, Instant, QP_MAX, QPN_INDEX_BITS, QpId, QpType};
 use weft_wire::MULTICAST_QPN;
 use weft_wire::lrh::LID_MULTICAST_FIRST;
 
-use crate::Hca;
 use crate::violation::{self, RefusedKey};
+use crate::{Hca, HostInterface};
 
 /// The full-member bit of a P_Key.
 const PKEY_FULL: u16 = 0x8000;
@@ -57,7 +57,7 @@ enum Screening {
     BadAddress,
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Delivers a packet to its queue pair.
     pub fn handle_packet(&mut self, now: Instant, rx: &RxPacket<'_>) {
         let qpn = rx.packet.bth.dest_qp();
@@ -104,7 +104,7 @@ impl<M: Memory> Hca<M> {
             let attr = entry.qp.query();
             qkey = (entry.qp.qp_type() == QpType::Ud).then_some(attr.qkey);
             port = attr.port_num.max(1);
-            pkey = device.pkey(port, attr.pkey_index);
+            pkey = entry.qp.pkey();
             peer_qpn = entry.peer.map(|_| attr.dest_qpn);
         }
         let came_to = rx.local.and_then(|local| local.came_to);

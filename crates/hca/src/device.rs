@@ -1,12 +1,12 @@
 //! Devices as the daemon describes them, and the effects of their changes on the objects on them.
 
-use weft_transport::Memory;
 use weft_verbs::{
     AsyncEvent, AsyncSubject, DeviceAttr, DeviceId, IbPortAttr, Mtu, PortAttr, PortState, QpId, VerbsError,
 };
 
+use crate::context::HcaContext;
 use crate::counters::PortCounters;
-use crate::{Hca, context::HcaContext};
+use crate::{Hca, HostInterface};
 
 /// A device.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Devices {
     }
 }
 
-impl<M> HcaContext<M> {
+impl<H: HostInterface> HcaContext<H> {
     /// Finds a device that has not been removed.
     pub(crate) fn present(&self, id: DeviceId) -> Result<&Device, VerbsError> {
         self.devices
@@ -87,10 +87,10 @@ fn fabric_changes(before: Option<&IbPortAttr>, now: Option<&IbPortAttr>) -> Vec<
     changed.into_iter().filter(|(_, changed)| *changed).map(|(event, _)| event).collect()
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Records a new or changed device. A change of the port's state or of its GID table raises an event.
     pub fn set_device(&mut self, id: DeviceId, attr: DeviceAttr) {
-        self.diversion.forget();
+        self.context.datagrams.forget();
         let Some(device) = self.context.devices.get_mut(&id) else {
             let counters = PortCounters::default();
             self.context.devices.insert(id, Device { attr, gone: false, counters });
@@ -112,6 +112,10 @@ impl<M: Memory> Hca<M> {
                     entry.qp.set_port_mtu(now.active_mtu);
                 }
             }
+        }
+        let keys = |port: &PortAttr| port.infiniband.as_ref().map(|port| port.pkeys.clone());
+        if keys(before) != keys(now) {
+            self.resolve_pkeys(id);
         }
         let went_down = before.state == PortState::Active && now.state == PortState::Down;
         if let Some(device) = self.context.devices.get_mut(&id).filter(|_| went_down) {
@@ -135,7 +139,7 @@ impl<M: Memory> Hca<M> {
 
     /// Removes a device: its queue pairs fail, and its owner gets an event.
     pub fn remove_device(&mut self, id: DeviceId) {
-        self.diversion.forget();
+        self.context.datagrams.forget();
         let Some(device) = self.context.devices.get_mut(&id) else { return };
         if std::mem::replace(&mut device.gone, true) {
             return;

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use weft_transport::Memory;
 use weft_verbs::{AsyncEvent, AsyncSubject, Cookie, DeviceId, Event};
 
-use crate::{Hca, context::HcaContext};
+use crate::context::HcaContext;
+use crate::{Hca, HostInterface};
 
 /// Maximum number of waiting asynchronous events; beyond it new ones are lost (a program that never reads them needs no
 /// more). The number of completion queues bounds completion events.
@@ -42,14 +42,14 @@ impl EventQueue {
     }
 }
 
-impl<M> HcaContext<M> {
+impl<H: HostInterface> HcaContext<H> {
     /// Raises an asynchronous event.
     pub(crate) fn raise(&mut self, device: DeviceId, event: AsyncEvent, subject: AsyncSubject, cookie: Cookie) {
         self.events.push(Event::Async { device, event, subject, cookie });
     }
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Whether events wait.
     #[inline]
     pub fn has_events(&self) -> bool {

@@ -3,24 +3,25 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use weft_transport::{Memory, TxBatch};
-use weft_verbs::{Instant, QP_MAX, QpId, QpType};
+use weft_transport::TxBatch;
+use weft_verbs::{Instant, QP_MAX, QpId};
 
 use crate::HcaConfig;
 use crate::context::HcaContext;
-use crate::datagrams::{FabricSource, LocalDatagrams};
-use crate::lanes::OwedAcks;
+use crate::hops::FabricSource;
+use crate::host::{HostInterface, HostParts};
 use crate::mcast::Groups;
 use crate::peer_quotas::PeerQuotas;
 use crate::qp::QpEntry;
+use crate::rings::OwedAcks;
 use crate::schedule::Schedule;
 use crate::table::Table;
 use crate::timers::Timers;
 use crate::violation::KeyViolation;
 
 /// One process's slice of all its adapters.
-pub struct Hca<M> {
-    pub(crate) context: HcaContext<M>,
+pub struct Hca<H: HostInterface> {
+    pub(crate) context: HcaContext<H>,
     pub(crate) qps: Table<QpId, QpEntry>,
     /// Maps a number's index within the slot to the queue pair.
     pub(crate) by_qpn: FxHashMap<u32, QpId>,
@@ -38,23 +39,18 @@ pub struct Hca<M> {
     /// New queue pairs may delay acknowledgements.
     pub(crate) ack_delay: bool,
     /// There is or was a datagram queue pair.
-    pub(crate) datagrams: bool,
-    /// There is or was a queue pair whose peer is a process of this host.
-    pub(crate) lanes: bool,
+    pub(crate) receives_datagrams: bool,
     /// Number of queue pairs that may get packets.
     pub(crate) wire_qps: usize,
     pub(crate) owed_acks: OwedAcks,
-    pub(crate) diversion: LocalDatagrams,
     pub(crate) key_violations: Vec<KeyViolation>,
-    /// Fabric ports send packets, which cross the fabric hop by hop.
-    pub(crate) fabric_packets: bool,
 }
 
-impl<M: Memory> Hca<M> {
-    /// Makes an adapter without devices over `memory`.
-    pub fn new(config: HcaConfig, memory: M) -> Self {
+impl<H: HostInterface> Hca<H> {
+    /// Makes an adapter without devices over the parts of its process.
+    pub fn new(config: HcaConfig, HostParts { memory, peers, paths }: HostParts<H>) -> Self {
         Hca {
-            context: HcaContext::new(config.seed, memory),
+            context: HcaContext::new(config.seed, memory, peers, paths),
             qps: Table::new(QP_MAX, "queue pair"),
             by_qpn: FxHashMap::default(),
             recent_qp: None,
@@ -66,26 +62,35 @@ impl<M: Memory> Hca<M> {
             slot: config.slot,
             privileged: config.privileged,
             null_memory: config.null_memory,
-            datagrams: false,
-            lanes: false,
+            receives_datagrams: false,
             wire_qps: 0,
             owed_acks: OwedAcks::default(),
-            diversion: LocalDatagrams::default(),
             key_violations: Vec::new(),
-            fabric_packets: false,
             ack_delay: false,
         }
     }
 
     /// Returns the memory that was given to [`Hca::new`].
-    pub fn memory(&mut self) -> &mut M {
+    pub fn memory(&mut self) -> &mut H::Memory {
         &mut self.context.memory
+    }
+
+    /// Returns the other processes of this host.
+    #[inline]
+    pub fn peers(&mut self) -> &mut H::Peers {
+        &mut self.context.peers
+    }
+
+    /// Returns the known paths over the fabric.
+    #[inline]
+    pub fn paths(&mut self) -> &mut H::Paths {
+        &mut self.context.paths
     }
 
     /// Sends packets of devices on an InfiniBand fabric to the link from now on, which takes them over the fabric hop
     /// by hop.
     pub fn send_fabric_packets(&mut self) {
-        self.fabric_packets = true;
+        self.context.fabric_packets = true;
     }
 
     /// Runs the queue pairs whose deadline has expired.
@@ -106,8 +111,8 @@ impl<M: Memory> Hca<M> {
 
     /// Returns when to call [`Hca::handle_timeout`] next. Never too late; too early only if a deadline has moved.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
-        let owed = self.owed_acks.until;
-        self.next_timer().into_iter().chain(owed).min()
+        let (owed, retry) = (self.owed_acks.until, self.context.datagrams.retry_at);
+        self.next_timer().into_iter().chain(owed).chain(retry).min()
     }
 
     fn next_timer(&mut self) -> Option<Instant> {
@@ -136,13 +141,13 @@ impl<M: Memory> Hca<M> {
 
     /// Whether frames may come: this process has met one of this host.
     #[inline]
-    pub fn has_lanes(&self) -> bool {
-        self.lanes
+    pub fn has_rings(&self) -> bool {
+        self.context.rings_open
     }
 
     /// Whether the process receives or has received datagrams, which expose the network header's fields.
     pub fn receives_datagrams(&self) -> bool {
-        self.datagrams
+        self.receives_datagrams
     }
 
     /// Whether [`Hca::handle_timeout`] may have work; cheap enough for pollers.
@@ -163,31 +168,27 @@ impl<M: Memory> Hca<M> {
             let Some(id) = self.schedule.next() else { return false };
             let Ok(entry) = self.qps.get_mut(id) else { continue };
             entry.queued = false;
-            let before = tx.packets.len();
+            let (before, sent_before) = (tx.packets.len(), entry.qp.packets_sent());
             self.context.act(entry.device, now);
             if entry.qp.poll_transmit(now, tx, &mut self.context) {
                 self.schedule.add(id, &mut entry.queued);
             }
             let waits = entry.qp.waits_for_place();
-            let mut fabric = false;
-            if let Some(device) = self.context.devices.get_mut(&entry.device) {
+            fruitless = if entry.qp.packets_sent() > sent_before { 0 } else { fruitless + 1 };
+            if tx.packets.len() > before
+                && let Some(device) = self.context.devices.get_mut(&entry.device)
+            {
                 device.counters.on_sent(&tx.packets[before..]);
-                fabric = device.on_fabric();
-            }
-            fruitless = if tx.packets.len() > before { 0 } else { fruitless + 1 };
-            let datagrams = entry.qp.qp_type() == QpType::Ud;
-            if fabric {
-                let attr = entry.qp.query();
-                let port = attr.port_num.max(1);
-                let source = FabricSource { device: entry.device, port, pkey_index: attr.pkey_index };
-                if self.fabric_packets {
-                    self.address_on_fabric(tx, before, source);
-                } else {
-                    // This fabric port sends no packets: a process that cannot be met is unreachable.
-                    self.divert_to_fabric(tx, before, datagrams, source);
+                if device.on_fabric() {
+                    let port = entry.qp.query().port_num.max(1);
+                    let source = FabricSource { device: entry.device, port, pkey: entry.qp.pkey() };
+                    if self.context.fabric_packets {
+                        self.address_on_fabric(tx, before, source);
+                    } else {
+                        // This fabric port sends no packets: a process that cannot be met is unreachable.
+                        tx.packets.truncate(before);
+                    }
                 }
-            } else if datagrams {
-                self.divert(tx, before);
             }
             if waits {
                 self.line_up(id, now);

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use weft_transport::Memory;
 use weft_verbs::{DeviceId, Gid, MCAST_GRP_MAX, MCAST_QP_ATTACH_MAX, QpId, QpType, VerbsError};
 
-use crate::Hca;
+use crate::{Hca, HostInterface};
 
 /// LIDs of groups (IBA 4.1.3).
 const MULTICAST_LIDS: std::ops::RangeInclusive<u16> = 0xc000..=0xfffe;
@@ -31,7 +30,7 @@ impl Groups {
     }
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Attaches a UD queue pair to a group. Returns `true` if it is the first of its device in this process: the caller
     /// must join the group. Attaching twice counts once. The LID, which means nothing on RoCE, is the one that the
     /// subnet administration assigned to a group of an InfiniBand fabric.

@@ -1,15 +1,17 @@
 //! `modify_qp`: checks the transition (the table in `verbs::qp_state`), then each given value, then applies them to the
 //! queue pair. On an error nothing has changed.
 
-use weft_transport::Memory;
-use weft_transport::same_host::{FabricWay, PeerId};
+use weft_transport::Qp;
+use weft_transport::peers::PeerId;
 use weft_verbs::{
-    AddressVector, Gid, Instant, QPN_INDEX_BITS, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType, RD_ATOMIC_MAX,
-    VerbsError, qp_state,
+    AddressVector, DeviceId, Gid, Instant, QPN_INDEX_BITS, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType,
+    RD_ATOMIC_MAX, VerbsError, qp_state,
 };
 
-use crate::Hca;
+use crate::context::HcaContext;
 use crate::device::Device;
+use crate::paths::FabricPath;
+use crate::{Hca, HostInterface};
 
 /// Bit of a Q_Key that only a privileged process may set (IBA 10.2.5).
 const CONTROLLED_QKEY: u32 = 1 << 31;
@@ -67,16 +69,24 @@ fn check_values(device: &Device, port: u8, attr: &QpAttr, mask: Mask, privileged
     Ok(())
 }
 
+impl<H: HostInterface> HcaContext<H> {
+    /// Returns the P_Key that a queue pair's index names in its port's table now.
+    fn pkey_of(&self, qp: &Qp) -> u16 {
+        let attr = qp.query();
+        self.devices.get(&qp.device()).map_or(0, |device| device.pkey(attr.port_num.max(1), attr.pkey_index))
+    }
+}
+
 /// Returns the name of a peer's port: its GID, or its LID where packets have no GID.
 fn name_of(peer: &AddressVector) -> Gid {
     if peer.dlid != 0 && !peer.is_global { Gid(u128::from(peer.dlid).to_be_bytes()) } else { peer.dgid }
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Returns the path over the fabric that a queue pair will send on if it goes to RTR with these attributes; `None`
     /// for a queue pair that is not on a fabric, or sends packets there.
-    pub fn fabric_way(&self, id: QpId, attr: &QpAttr, mask: Mask) -> Option<FabricWay> {
-        let entry = self.qps.get(id).ok().filter(|_| !self.fabric_packets)?;
+    pub fn fabric_path(&self, id: QpId, attr: &QpAttr, mask: Mask) -> Option<FabricPath> {
+        let entry = self.qps.get(id).ok().filter(|_| !self.context.fabric_packets)?;
         let device = self.context.devices.get(&entry.device)?;
         let av = attr.av.filter(|_| mask.contains(Mask::AV))?;
         let now = entry.qp.query();
@@ -84,7 +94,7 @@ impl<M: Memory> Hca<M> {
         device.fabric_port(port)?;
         let index = if mask.contains(Mask::PKEY_INDEX) { attr.pkey_index } else { now.pkey_index };
         let mtu = if mask.contains(Mask::PATH_MTU) { attr.path_mtu } else { now.path_mtu };
-        Some(FabricWay {
+        Some(FabricPath {
             device: entry.device,
             port,
             dlid: av.dlid,
@@ -94,6 +104,14 @@ impl<M: Memory> Hca<M> {
             slot: attr.dest_qpn >> QPN_INDEX_BITS,
             there_and_back: entry.qp.qp_type() != QpType::Uc,
         })
+    }
+
+    /// Gives the queue pairs of a device the P_Keys of its ports' tables, after a change of these.
+    pub(crate) fn resolve_pkeys(&mut self, device: DeviceId) {
+        for (_, entry) in self.qps.iter_mut().filter(|(_, entry)| entry.device == device) {
+            let pkey = self.context.pkey_of(&entry.qp);
+            entry.qp.set_pkey(pkey);
+        }
     }
 
     /// Moves a queue pair to another state and sets its attributes.
@@ -150,7 +168,7 @@ impl<M: Memory> Hca<M> {
         }
         if let Some(peer) = peer.filter(|_| to == QpState::Rtr && from != QpState::Rtr) {
             entry.qp.set_peer(peer);
-            self.lanes |= entry.qp.peer().is_some();
+            self.context.rings_open |= entry.qp.peer().is_some();
         }
         entry.qp.modify(now, &attr, mask | Mask::STATE, &mut self.context);
         if to == QpState::Rts
@@ -159,6 +177,8 @@ impl<M: Memory> Hca<M> {
         {
             entry.qp.join(self.peer_quotas.of(name_of(&peer)));
         }
+        let pkey = self.context.pkey_of(&entry.qp);
+        entry.qp.set_pkey(pkey);
         let on_wire = entry.qp.peer().is_none() && !matches!(to, QpState::Reset | QpState::Init);
         let was = std::mem::replace(&mut entry.on_wire, on_wire);
         self.wire_qps = self.wire_qps + usize::from(on_wire) - usize::from(was);

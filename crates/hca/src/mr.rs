@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use weft_transport::{Memory, RemoteFault};
+use weft_transport::RemoteFault;
 use weft_verbs::{Access, MrId, PdId, Sge, VerbsError, WcStatus};
 
-use crate::Hca;
 use crate::keys::next_tag;
+use crate::{Hca, HostInterface};
 
 /// A registered region. Its L_Key and its R_Key are the same number.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ fn check_range(addr: u64, len: u64, iova: u64, access: Access) -> Result<u64, Ve
     Ok(base)
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Registers `len` bytes at host address `addr`; keys name them by addresses from `iova` on. The caller must check
     /// that the memory is mapped: nothing here touches it.
     pub fn reg_mr(&mut self, pd: PdId, addr: u64, len: u64, iova: u64, access: Access) -> Result<MrKeys, VerbsError> {

@@ -5,13 +5,13 @@
 //!   type 2:  FREE --bind--> VALID (this queue pair's) --invalidate, or the queue pair's end--> FREE
 //! ```
 
-use weft_transport::same_host::KeyView;
-use weft_transport::{Memory, RemoteFault};
+use weft_transport::RemoteFault;
+use weft_transport::peers::KeyView;
 use weft_verbs::{Access, MrId, MwBind, MwId, PdId, Qpn, VerbsError, WcStatus};
 
-use crate::Hca;
 use crate::keys::{KeyOwner, Keys, next_tag, with_tag};
 use crate::mr::translate;
+use crate::{Hca, HostInterface};
 
 /// The range that a window is bound to.
 #[derive(Clone, Debug)]
@@ -210,7 +210,7 @@ impl Keys {
     }
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Allocates an unbound memory window.
     pub fn alloc_mw(&mut self, pd: PdId, type2: bool) -> Result<MwKeys, VerbsError> {
         let device = self.context.pds.get(pd)?.device;

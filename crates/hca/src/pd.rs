@@ -1,9 +1,8 @@
 //! Protection domains, which separate queue pairs from the memory of others.
 
-use weft_transport::Memory;
 use weft_verbs::{Cookie, DeviceId, PdId, VerbsError};
 
-use crate::Hca;
+use crate::{Hca, HostInterface};
 
 /// A protection domain.
 #[derive(Debug)]
@@ -15,7 +14,7 @@ pub(crate) struct Pd {
     pub(crate) cookie: Cookie,
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Allocates a protection domain on a device.
     pub fn alloc_pd(&mut self, device: DeviceId, cookie: Cookie) -> Result<PdId, VerbsError> {
         self.context.present(device)?;

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use weft_transport::{Memory, PeerQuota};
+use weft_transport::PeerQuota;
 use weft_verbs::{Gid, Instant, QpId};
 
-use crate::Hca;
+use crate::{Hca, HostInterface};
 
 /// Number of remembered peers above which unused ones are forgotten.
 const PEERS_KEPT: usize = 256;
@@ -73,7 +73,7 @@ impl PeerQuotas {
     }
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Puts a queue pair that found no place in line.
     pub(crate) fn line_up(&mut self, id: QpId, now: Instant) {
         let Ok(entry) = self.qps.get_mut(id) else { return };

@@ -1,15 +1,17 @@
 //! Queue pairs: creation, numbering, destruction, and posting of work.
 
-use weft_transport::same_host::{FabricWay, Reach};
-use weft_transport::{Memory, Passed, Qp, QpStats};
+use weft_transport::Peers;
+use weft_transport::peers::Reach;
+use weft_transport::{Passed, Qp, QpStats};
 use weft_verbs::{
     AddressVector, DeviceId, INLINE_MAX, Instant, QP_MAX, QP_WR_MAX, QPN_INDEX_BITS, QpAttr, QpCap, QpId, QpInit,
     QpState, QpType, Qpn, RecvWr, SGE_MAX, SendWr, VerbsError, XrcdId,
 };
 use weft_wire::MULTICAST_QPN;
 
-use crate::Hca;
+use crate::paths::FabricPath;
 use crate::violation::KeyViolation;
+use crate::{Hca, HostInterface};
 
 /// Queue pair numbers of slot 0 below this are the management queue pairs 0 and 1.
 const MANAGEMENT_QPNS: u32 = 2;
@@ -77,7 +79,7 @@ fn path_name(reach: Option<Reach>) -> &'static str {
         None => "wire",
         Some(Reach::Memory) => "same-host(memcpy)",
         Some(Reach::Kernel) => "same-host(process_vm)",
-        Some(Reach::Lane) => "same-host(lane)",
+        Some(Reach::Ring) => "same-host(ring)",
     }
 }
 
@@ -130,7 +132,7 @@ fn grant(init: &QpInit) -> Result<QpCap, VerbsError> {
     Ok(cap)
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Creates a queue pair in RESET. Returns its handle, its number, and the granted sizes.
     pub fn create_qp(&mut self, device: DeviceId, init: &QpInit) -> Result<(QpId, Qpn, QpCap), VerbsError> {
         self.context.present(device)?;
@@ -145,7 +147,7 @@ impl<M: Memory> Hca<M> {
         if self.qps.is_full() {
             return Err(VerbsError::NoMemory("queue pair"));
         }
-        self.datagrams |= init.qp_type == QpType::Ud;
+        self.receives_datagrams |= init.qp_type == QpType::Ud;
         let index = self.draw_index()?;
         let qpn = self.slot << QPN_INDEX_BITS | index;
         let mtu = self.context.present(device)?.mtu(1);
@@ -266,7 +268,7 @@ impl<M: Memory> Hca<M> {
         let qpn = entry.qp.qpn();
         self.by_qpn.remove(&(qpn & (QP_MAX - 1)));
         for key in self.context.keys.unbind_all_of(qpn) {
-            self.context.memory.revoke_key(key);
+            self.context.peers.revoke_key(key);
         }
         if let Some(device) = self.context.devices.get_mut(&entry.device) {
             device.counters.qps.add(&entry.qp.stats());
@@ -330,13 +332,25 @@ impl<M: Memory> Hca<M> {
     }
 
     /// Takes the datagram traffic of each path over the fabric since the last call.
-    pub fn take_passed_datagrams(&mut self) -> Vec<(FabricWay, Passed)> {
-        self.diversion.take_passed()
+    pub fn take_passed_datagrams(&mut self) -> Vec<(FabricPath, Passed)> {
+        self.context.datagrams.take_passed()
     }
 
     /// Takes the datagrams lost on the fabric since the last call, by path, sender and receiver.
-    pub fn take_lost_datagrams(&mut self) -> Vec<((FabricWay, Qpn, Qpn), Passed)> {
-        self.diversion.take_lost()
+    pub fn take_lost_datagrams(&mut self) -> Vec<((FabricPath, Qpn, Qpn), Passed)> {
+        self.context.datagrams.take_lost()
+    }
+
+    /// Takes the number of frames lost on closed paths since the last call, by sender and receiver.
+    pub fn take_lost_frames(&mut self) -> Vec<((Qpn, Qpn), u64)> {
+        std::mem::take(&mut self.context.lost_frames).into_iter().collect()
+    }
+
+    /// Opens or closes the path of a connected queue pair to its peer over the fabric.
+    pub fn set_path_open(&mut self, qpn: Qpn, open: bool) {
+        if let Some(entry) = self.qp_by_number(qpn).and_then(|id| self.qps.get_mut(id).ok()) {
+            entry.qp.set_path_open(open);
+        }
     }
 
     /// Takes the datagrams that queue pairs on a fabric refused for their keys since the last call.
@@ -365,7 +379,7 @@ impl<M: Memory> Hca<M> {
                 peer: entry.peer,
                 rq_psn: attr.rq_psn,
                 sq_psn: attr.sq_psn,
-                path: path_name(entry.qp.peer().map(|peer| self.context.memory.reach(peer))),
+                path: path_name(entry.qp.peer().map(|peer| self.context.peers.reach(peer))),
                 posted_sends: entry.posted.0,
                 posted_recvs: entry.posted.1,
                 stats: entry.qp.stats(),

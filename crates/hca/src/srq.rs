@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
-use weft_transport::{Memory, RecvWqe, XrcSrq};
+use weft_transport::{RecvWqe, XrcSrq};
 use weft_verbs::{
     AsyncEvent, AsyncSubject, Cookie, CqId, DeviceId, PdId, RecvWr, SGE_MAX, SRQ_MAX, SRQ_WR_MAX, SrqAttr, SrqId,
     SrqInit, VerbsError, XrcdId,
 };
 
+use crate::context::HcaContext;
 use crate::rng::Rng;
 use crate::table::Table;
-use crate::{Hca, context::HcaContext};
+use crate::{Hca, HostInterface};
 
 /// A shared receive queue.
 #[derive(Debug)]
@@ -79,7 +80,7 @@ impl Srqs {
     }
 }
 
-impl<M> HcaContext<M> {
+impl<H: HostInterface> HcaContext<H> {
     /// Takes the oldest receive. If fewer than the limit remain, raises the event and disarms the limit.
     pub(crate) fn take_srq_recv(&mut self, id: SrqId) -> Option<RecvWqe> {
         let srq = self.srqs.get_mut(id).ok()?;
@@ -93,7 +94,7 @@ impl<M> HcaContext<M> {
     }
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Creates a shared receive queue; `query_srq` returns the granted sizes.
     pub fn create_srq(&mut self, device: DeviceId, init: &SrqInit) -> Result<SrqId, VerbsError> {
         self.context.present(device)?;

@@ -1,9 +1,8 @@
 //! Number of objects that the process holds.
 
-use weft_transport::Memory;
 use weft_verbs::DeviceId;
 
-use crate::Hca;
+use crate::{Hca, HostInterface};
 
 /// Counts of objects, under the names of `rdma resource show`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -16,7 +15,7 @@ pub struct HcaUsage {
     pub srq: u32,
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Counts the current objects on all devices.
     pub fn usage(&self) -> HcaUsage {
         HcaUsage {

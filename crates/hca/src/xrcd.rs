@@ -1,10 +1,9 @@
 //! XRC domains: the link between XRC target queue pairs and XRC shared receive queues. All opens of the same key (the
 //! identity of an inode) within the process share one domain.
 
-use weft_transport::Memory;
 use weft_verbs::{DeviceId, VerbsError, XrcdId};
 
-use crate::Hca;
+use crate::{Hca, HostInterface};
 
 /// An XRC domain.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub(crate) struct Xrcd {
     pub(crate) uses: u32,
 }
 
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Opens an XRC domain: the one with this key on the device, or a new one.
     pub fn open_xrcd(&mut self, device: DeviceId, key: Option<u64>) -> Result<XrcdId, VerbsError> {
         self.context.present(device)?;

@@ -12,8 +12,9 @@ use weft_link::shm::{DIRECTORY_BYTES, Host, HostConfig, PAIR_BYTES, PeerConfig};
 use weft_sys::event::EventFd;
 use weft_sys::share::{Arena, Extent, View};
 use weft_sys::{pidfd, shared};
-use weft_transport::SameHost;
-use weft_transport::same_host::{Direct, Frame, FrameKind, KeyView, Outgoing, PeerId, QpView};
+use weft_transport::Peers;
+use weft_transport::frame::{Frame, FrameKind, Outgoing};
+use weft_transport::peers::{Direct, KeyView, PeerId, QpView};
 use weft_verbs::{Access, PdId};
 
 const PEER: PeerId = PeerId(1);

@@ -31,6 +31,8 @@ pub(crate) struct Core {
     pub attr: QpAttr,
     /// Largest payload of a datagram.
     pub port_mtu: Mtu,
+    /// The P_Key that `pkey_index` names in its port's table now; 0 if that row is empty.
+    pub pkey: u16,
     pub stats: QpStats,
     pub fault: Option<Fault>,
     /// The latest instant passed in; completions carry it.
@@ -41,6 +43,8 @@ pub(crate) struct Core {
     pub direct: bool,
     /// Whether the peer accepts a FLUSH only with the ICRC that Linux's rxe computes.
     pub flush_for_rxe: bool,
+    /// The path to the peer over the fabric is closed: frames are lost.
+    pub path_closed: bool,
     /// Traffic with the peer, kept if the fabric's ports on the path must count it.
     pub passed: Option<Box<Passed>>,
 }
@@ -85,12 +89,14 @@ impl Core {
             init: *init,
             attr: QpAttr { cap: init.cap, ..QpAttr::default() },
             port_mtu: Mtu::Mtu4096,
+            pkey: DEFAULT_PKEY,
             stats: QpStats::default(),
             fault: None,
             now: Instant::default(),
             established: false,
             direct: false,
             flush_for_rxe: false,
+            path_closed: false,
             passed: None,
         }
     }
@@ -196,7 +202,7 @@ impl Core {
     pub fn begin(&mut self, tx: &mut TxBatch, kind: Kind, psn: u64, bits: Bits, ext: &Headers, payload_len: u32) {
         let Some(av) = self.attr.av else { return };
         let Some(opcode) = Opcode::of(self.service(), kind) else { return };
-        let mut bth = Bth::new(opcode, DEFAULT_PKEY, self.attr.dest_qpn, Psn::new(psn as u32));
+        let mut bth = Bth::new(opcode, self.pkey, self.attr.dest_qpn, Psn::new(psn as u32));
         bth.set_ack_req(bits.ack_req);
         bth.set_solicited(bits.solicited);
         let header = HeaderBuf::write(bth, ext, payload_len as usize);

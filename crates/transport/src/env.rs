@@ -5,12 +5,12 @@
 use smallvec::SmallVec;
 use weft_verbs::{Access, AsyncEvent, AsyncSubject, Cookie, CqId, MwBind, PdId, Qpn, Sge, SrqId, Wc, WcStatus, XrcdId};
 
-use crate::{Budget, SameHost};
+use crate::{Budget, Datagram, Peers};
 
 /// Reads and writes of registered memory, by host address. Addresses come from [`Env::local`] and [`Env::remote`],
 /// which have checked them, or, for reads only, from the list of a work request posted inline, which is the program's
 /// own memory.
-pub trait Memory: SameHost {
+pub trait Memory {
     /// Returns whether `len` bytes at `addr` are accessible now (and writable, if `write`). Called for regions whose
     /// memory need not exist before its first use.
     fn is_there(&self, _addr: u64, _len: u64, _write: bool) -> bool {
@@ -78,9 +78,21 @@ pub struct XrcSrq {
 pub trait Env {
     /// The memory type.
     type Memory: Memory;
+    /// The type of the other processes of this host.
+    type Peers: Peers;
 
     /// Returns the registered memory.
     fn memory(&mut self) -> &mut Self::Memory;
+
+    /// Returns the other processes of this host.
+    fn peers(&mut self) -> &mut Self::Peers;
+
+    /// Sends a datagram that reaches its destination without a packet: a process of this host, or one behind a fabric
+    /// that carries no packets, where it may be lost. `false`: it must leave as a packet.
+    fn send_within_host(&mut self, datagram: &Datagram<'_>) -> bool;
+
+    /// Counts a frame from a queue pair to another, lost because the path between them over the fabric is closed.
+    fn lose_frame(&mut self, src_qpn: Qpn, dest_qpn: Qpn);
 
     /// Returns the budget of all queue pairs together for packets that arrived too early.
     fn reorder_budget(&self) -> &Budget;

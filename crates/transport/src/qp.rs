@@ -10,24 +10,24 @@
 
 use weft_verbs::op::{ListUse, TargetAction};
 use weft_verbs::{
-    AsyncEvent, DeviceId, Instant, Mtu, QpAttr, QpAttrMask, QpId, QpInit, QpState, QpType, Qpn, RecvWr, SendFlags,
-    SendWr, VerbsError, WcOpcode, WcStatus,
+    AsyncEvent, DeviceId, Instant, QpAttr, QpAttrMask, QpId, QpInit, QpState, QpType, Qpn, RecvWr, SendFlags, SendWr,
+    VerbsError, WcOpcode, WcStatus,
 };
 
-use crate::core::{Core, Fault, Passed};
+use crate::core::{Core, Fault};
 use crate::local::Local;
 use crate::peer_quota::PeerQuota;
 use crate::progress;
 use crate::rc::Rc;
 use crate::rq::RecvQueue;
-use crate::same_host::WORD_BYTES;
 use crate::sq::SendQueue;
-use crate::stats::QpStats;
 use crate::uc::Uc;
 use crate::ud::Ud;
+use crate::word::WORD_BYTES;
 use crate::{Env, Memory, RxPacket, TxBatch};
 
-mod same_host;
+mod attributes;
+mod peer;
 
 /// Most packets from one call of [`Qp::poll_transmit`], so that queue pairs take turns.
 pub const TX_BURST_PACKETS: u32 = 64;
@@ -82,63 +82,6 @@ impl Qp {
             ack_delay: false,
             published: false,
         }
-    }
-
-    /// Returns its number.
-    pub fn qpn(&self) -> Qpn {
-        self.core.qpn
-    }
-
-    /// Returns its handle.
-    pub fn id(&self) -> QpId {
-        self.core.id
-    }
-
-    /// Returns its state.
-    pub fn state(&self) -> QpState {
-        self.core.state()
-    }
-
-    /// Returns its type.
-    pub fn qp_type(&self) -> QpType {
-        self.core.qp_type()
-    }
-
-    /// Returns the device it belongs to.
-    pub fn device(&self) -> DeviceId {
-        self.core.device
-    }
-
-    /// Returns its present attributes.
-    pub fn query(&self) -> QpAttr {
-        QpAttr { sq_draining: self.state() == QpState::Sqd && !self.drained(), ..self.core.attr }
-    }
-
-    /// Returns the parameters of its creation.
-    pub fn init(&self) -> &QpInit {
-        &self.core.init
-    }
-
-    /// Starts to count the traffic with the peer.
-    pub fn count_passed(&mut self) {
-        self.core.passed.get_or_insert_default();
-    }
-
-    /// Returns the traffic since the last call.
-    pub fn take_passed(&mut self) -> Option<Passed> {
-        let passed = self.core.passed.as_deref_mut()?;
-        let told = std::mem::take(passed);
-        (told != Passed::default()).then_some(told)
-    }
-
-    /// Returns its counters.
-    pub fn stats(&self) -> QpStats {
-        self.core.stats
-    }
-
-    /// Sets the port's MTU, which limits datagrams: at creation, and when the port changes.
-    pub fn set_port_mtu(&mut self, mtu: Mtu) {
-        self.core.port_mtu = mtu;
     }
 
     /// Lets acknowledgements wait some microseconds for an own message to ride on, if the traffic shows that this pays:

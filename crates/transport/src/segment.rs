@@ -7,11 +7,12 @@ use weft_wire::Headers;
 use weft_wire::Kind;
 use weft_wire::ext::{Ieth, ImmDt, Reth, XrcEth};
 
+use crate::frame::{HostRange, Outgoing};
 use crate::sq::Wqe;
 use crate::{Env, Memory, TxBatch};
 
-/// Pieces of one packet's payload: (host address, bytes).
-pub(crate) type Pieces = SmallVec<[(u64, u32); 4]>;
+/// Pieces of one packet's payload.
+pub(crate) type Pieces = SmallVec<[HostRange; 4]>;
 
 /// Returns the total bytes of a list.
 pub(crate) fn total(sges: &[Sge]) -> u64 {
@@ -51,7 +52,7 @@ pub(crate) fn check<E: Env>(env: &E, pd: PdId, sges: &[Sge], write: bool) -> Res
 pub(crate) fn gather<E: Env>(env: &E, pd: PdId, sges: &[Sge], offset: u64, len: u32) -> Result<Pieces, WcStatus> {
     let mut pieces = Pieces::new();
     for part in parts(sges, offset, u64::from(len)) {
-        pieces.push((env.local(pd, &part, false)?, part.length));
+        pieces.push(HostRange { addr: env.local(pd, &part, false)?, len: part.length.into() });
     }
     Ok(pieces)
 }
@@ -91,13 +92,21 @@ impl Payload {
         gather(env, pd, &wqe.sges, offset, len).map(Payload::Pieces)
     }
 
+    /// Returns its source.
+    pub fn source<'a>(&'a self, wqe: &'a Wqe) -> Outgoing<'a> {
+        match self {
+            Payload::Inline(range) => Outgoing::Bytes(wqe.inline.get(range.clone()).unwrap_or_default()),
+            Payload::Pieces(pieces) => Outgoing::Memory(pieces),
+        }
+    }
+
     /// Adds it to the packet begun last.
     pub fn add(&self, wqe: &Wqe, tx: &mut TxBatch) {
         match self {
             Payload::Inline(range) => tx.bytes(wqe.inline.get(range.clone()).unwrap_or_default()),
             Payload::Pieces(pieces) => {
-                for &(addr, len) in pieces {
-                    tx.piece(addr, len);
+                for &HostRange { addr, len } in pieces {
+                    tx.piece(addr, len as u32);
                 }
             }
         }

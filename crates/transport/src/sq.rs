@@ -6,8 +6,8 @@ use weft_verbs::op::{ListUse, ResponseKind};
 use weft_verbs::{SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError, WcOpcode, WcStatus};
 
 use crate::env::refill;
-use crate::same_host::WORD_BYTES;
 use crate::segment;
+use crate::word::WORD_BYTES;
 
 /// A send work request in progress.
 #[derive(Debug)]

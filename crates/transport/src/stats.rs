@@ -58,18 +58,18 @@ counters! {
         dropped,
         /// Datagrams with a wrong Q_Key.
         qkey_violations,
-        /// Frames put into the lane to a peer of this host.
-        lane_frames_sent,
+        /// Frames put into the ring to a peer of this host.
+        ring_frames_sent,
         /// Payload bytes of these frames.
-        lane_bytes_sent,
-        /// Frames taken out of a peer's lane.
-        lane_frames_received,
+        ring_bytes_sent,
+        /// Frames taken out of a peer's ring.
+        ring_frames_received,
         /// Payload bytes of these frames.
-        lane_bytes_received,
-        /// Frames retransmitted in the lane, because the peer had no receive posted for an earlier one.
-        lane_frames_resent,
+        ring_bytes_received,
+        /// Frames retransmitted in the ring, because the peer had no receive posted for an earlier one.
+        ring_frames_resent,
         /// Frames dropped because an earlier one found no receive posted; the peer retransmits them.
-        lane_frames_skipped,
+        ring_frames_skipped,
         /// Direct accesses to a peer's memory by plain copies or on shared pages, including atomics.
         memcpy_ops,
         /// Bytes of these copies.
@@ -85,8 +85,8 @@ impl QpStats {
     /// Returns whether packets were lost on the way to the peer or back, so that the last ones may still be
     /// retransmitted.
     pub fn met_loss(&self) -> bool {
-        let on_lane = self.lane_frames_resent + self.lane_frames_skipped;
-        self.retransmits + self.duplicates + self.out_of_order + self.implied_naks + on_lane != 0
+        let on_ring = self.ring_frames_resent + self.ring_frames_skipped;
+        self.retransmits + self.duplicates + self.out_of_order + self.implied_naks + on_ring != 0
     }
 }
 

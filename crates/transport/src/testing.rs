@@ -1,20 +1,20 @@
 //! A small world for the tests: two queue pairs, memory in a vector, a wire that can lose, repeat and reorder, and a
 //! log of the packets on it.
 
-use std::collections::VecDeque;
-
 use weft_verbs::*;
 use weft_wire::Packet;
 use weft_wire::packet::pad_for;
 
-use crate::same_host::PeerId;
-use crate::{Budget, Env, Piece, Qp, RecvWqe, RemoteFault, RxPacket, SameHost, TxBatch, XrcSrq};
+use crate::peers::PeerId;
+use crate::{Peers, Piece, Qp, RxPacket, TxBatch};
 
 mod log;
 mod memory;
+mod world;
 
 pub use log::describe;
-pub use memory::{Hall, VecMemory};
+pub use memory::Hall;
+pub use world::{Region, World};
 
 /// Start address of the memory, so that addresses do not look like offsets.
 pub const BASE: u64 = 0x10_0000;
@@ -35,133 +35,6 @@ pub const XRCD: XrcdId = XrcdId { index: 1, generation: 0 };
 pub const SRQN: u32 = 0x77;
 /// One-way delay of the wire.
 const DELAY_NS: u64 = 10_000;
-
-/// A region: bytes `host..` of the memory under the addresses `iova..`.
-#[derive(Clone, Copy)]
-pub struct Region {
-    pub key: u32,
-    pub iova: u64,
-    pub len: u64,
-    pub access: Access,
-    pub host: u64,
-}
-
-impl Region {
-    pub fn new(key: u32, len: u64, access: Access) -> Region {
-        Region { key, iova: BASE, len, access, host: BASE }
-    }
-}
-
-pub struct World {
-    pub memory: VecMemory,
-    pub keys: Vec<Region>,
-    pub wcs: Vec<(CqId, Wc)>,
-    pub events: Vec<AsyncEvent>,
-    pub srq: VecDeque<RecvWqe>,
-    pub binds: Vec<MwBind>,
-    pub reorder: Budget,
-}
-
-impl World {
-    fn new(fill: u8) -> World {
-        let bytes = (0..MEMORY).map(|i| (i as u8).wrapping_mul(31).wrapping_add((i >> 8) as u8) ^ fill).collect();
-        World {
-            memory: VecMemory(bytes, Vec::new(), None),
-            keys: vec![
-                Region::new(KEY, MEMORY as u64, Access::all()),
-                Region::new(KEY_READ_ONLY, MEMORY as u64, Access::empty()),
-                Region::new(KEY_WINDOW, 4096, Access::all()),
-            ],
-            wcs: Vec::new(),
-            events: Vec::new(),
-            srq: VecDeque::new(),
-            binds: Vec::new(),
-            reorder: Budget::new(MEMORY),
-        }
-    }
-
-    fn range(&self, key: u32, addr: u64, len: u64, need: Access) -> Result<u64, RemoteFault> {
-        let found = self.keys.iter().find(|k| k.key == key).ok_or(RemoteFault::BadKey)?;
-        let end = addr.checked_add(len).ok_or(RemoteFault::OutOfBounds)?;
-        if addr < found.iova || end > found.iova + found.len {
-            return Err(RemoteFault::OutOfBounds);
-        }
-        if !found.access.contains(need) {
-            return Err(RemoteFault::NoRight);
-        }
-        Ok(found.host + (addr - found.iova))
-    }
-
-    /// Takes the completions of a CQ as (wr_id, status, bytes).
-    pub fn take(&mut self, cq: CqId) -> Vec<(u64, WcStatus, u32)> {
-        self.take_wcs(cq).iter().map(|w| (w.wr_id, w.status, w.byte_len)).collect()
-    }
-
-    pub fn take_wcs(&mut self, cq: CqId) -> Vec<Wc> {
-        let found = self.wcs.iter().filter(|(c, _)| *c == cq).map(|(_, w)| *w).collect();
-        self.wcs.retain(|(c, _)| *c != cq);
-        found
-    }
-}
-
-impl Env for World {
-    type Memory = VecMemory;
-    fn memory(&mut self) -> &mut VecMemory {
-        &mut self.memory
-    }
-    fn reorder_budget(&self) -> &Budget {
-        &self.reorder
-    }
-    fn local(&self, pd: PdId, sge: &Sge, write: bool) -> Result<u64, WcStatus> {
-        assert!(sge.length > 0);
-        let need = if write { Access::LOCAL_WRITE } else { Access::empty() };
-        if pd != PD {
-            return Err(WcStatus::LocProtErr);
-        }
-        self.range(sge.lkey, sge.addr, u64::from(sge.length), need).map_err(|_| WcStatus::LocProtErr)
-    }
-    fn remote(&self, pd: PdId, _: Qpn, rkey: u32, va: u64, len: u64, need: Access) -> Result<u64, RemoteFault> {
-        assert!(len > 0);
-        if pd != PD {
-            return Err(RemoteFault::WrongDomain);
-        }
-        self.range(rkey, va, len, need)
-    }
-    fn remote_range(&self, _: PdId, _: Qpn, rkey: u32) -> Result<(u64, u64), RemoteFault> {
-        self.keys.iter().find(|k| k.key == rkey).map(|k| (k.iova, k.len)).ok_or(RemoteFault::BadKey)
-    }
-    fn complete(&mut self, cq: CqId, wc: Wc) {
-        self.wcs.push((cq, wc));
-    }
-    fn srq_take(&mut self, srq: SrqId) -> Option<RecvWqe> {
-        assert_eq!(srq, SRQ);
-        self.srq.pop_front()
-    }
-    fn srq_has(&self, _: SrqId) -> bool {
-        !self.srq.is_empty()
-    }
-    fn xrc_srq(&self, xrcd: XrcdId, srqn: u32) -> Option<XrcSrq> {
-        (xrcd == XRCD && srqn == SRQN).then_some(XrcSrq { srq: SRQ, pd: PD, cq: XRC_CQ })
-    }
-    fn bind_mw(&mut self, _: PdId, _: Qpn, bind: &MwBind) -> Result<(), WcStatus> {
-        if bind.mr_lkey != KEY {
-            return Err(WcStatus::MwBindErr);
-        }
-        self.binds.push(*bind);
-        Ok(())
-    }
-    fn invalidate_local(&mut self, _: PdId, _: Qpn, key: u32) -> Result<(), WcStatus> {
-        self.invalidate_remote(PD, 0, key).map_err(|_| WcStatus::MwBindErr)
-    }
-    fn invalidate_remote(&mut self, _: PdId, _: Qpn, rkey: u32) -> Result<(), RemoteFault> {
-        let at = self.keys.iter().position(|k| k.key == rkey).ok_or(RemoteFault::BadKey)?;
-        self.keys.remove(at);
-        Ok(())
-    }
-    fn event(&mut self, event: AsyncEvent, _: AsyncSubject, _: Cookie) {
-        self.events.push(event);
-    }
-}
 
 /// Fate of one packet on the wire.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -268,7 +141,7 @@ impl Pair {
         Pair::connect(inits, None, change)
     }
 
-    /// Creates two queue pairs of one host, whose lanes hold `room` frames each.
+    /// Creates two queue pairs of one host, whose rings hold `room` frames each.
     pub fn on_one_host(qp_type: QpType, room: usize, change: impl Fn(usize, &mut QpAttr)) -> Pair {
         let other = if qp_type == QpType::XrcSend { QpType::XrcRecv } else { qp_type };
         Pair::connect([init(qp_type), init(other)], Some(room), change)
@@ -405,7 +278,7 @@ impl Pair {
         self.qps[to].handle_packet(self.now, &rx, &mut self.worlds[to]);
     }
 
-    /// Lets a side take one frame out of its peer's lane.
+    /// Lets a side take one frame out of its peer's ring.
     pub fn take_frame(&mut self, side: usize) -> bool {
         let world = &mut self.worlds[side];
         let Some(frame) = world.memory.next_frame(PeerId(1 - side as u32)) else { return false };

@@ -3,10 +3,10 @@
 
 use std::net::IpAddr;
 
-use weft_verbs::{DEFAULT_PKEY, GidType, Instant, QpState, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
+use weft_verbs::{GidType, Instant, QpState, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
 use weft_wire::ext::{Deth, ImmDt};
 use weft_wire::grh::Grh;
-use weft_wire::packet::{HeaderBuf, ICRC_LEN, pad_for};
+use weft_wire::packet::{ICRC_LEN, pad_for};
 use weft_wire::{Bth, Headers, Kind, Opcode, Psn, Service};
 use zerocopy::IntoBytes;
 
@@ -17,7 +17,7 @@ use crate::qp::TX_BURST_PACKETS;
 use crate::rq::RecvQueue;
 use crate::segment::{self, Payload};
 use crate::sq::SendQueue;
-use crate::{Env, RecvWqe, RxPacket, TxBatch};
+use crate::{Datagram, Env, RecvWqe, RxPacket, TxBatch};
 
 /// Bytes of the network header in front of the payload.
 const GRH_LEN: usize = 40;
@@ -90,14 +90,17 @@ impl Ud {
         };
         let opcode = Opcode::of(Service::Ud, kind).ok_or(WcStatus::LocQpOpErr)?;
         let qkey = if target.remote_qkey & CONTROLLED_QKEY != 0 { core.attr.qkey } else { target.remote_qkey };
-        let mut bth = Bth::new(opcode, DEFAULT_PKEY, target.remote_qpn, self.next);
+        let mut bth = Bth::new(opcode, core.pkey, target.remote_qpn, self.next);
         bth.set_solicited(wqe.flags.contains(SendFlags::SOLICITED));
-        let ext = Headers { deth: Some(Deth::new(qkey, core.qpn)), imm, ..Headers::default() };
-        let header = HeaderBuf::write(bth, &ext, len as usize);
-        tx.begin(target.av, target.remote_qpn, core.qpn, header.as_slice());
-        payload.add(wqe, tx);
-        // UD has no retransmission to replace a damaged packet.
-        tx.copy_before_send();
+        let ext = &Headers { deth: Some(Deth::new(qkey, core.qpn)), imm, ..Headers::default() };
+        let (src_qpn, port_num) = (core.qpn, core.attr.port_num.max(1));
+        let datagram = Datagram { src_qpn, port_num, target: &target, bth, ext, payload: payload.source(wqe) };
+        if !env.send_within_host(&datagram) {
+            tx.begin(target.av, target.remote_qpn, core.qpn, datagram.header().as_slice());
+            payload.add(wqe, tx);
+            // UD has no retransmission to replace a damaged packet.
+            tx.copy_before_send();
+        }
         self.next = self.next.next();
         core.stats.tx_packets += 1;
         core.stats.tx_bytes += u64::from(len);

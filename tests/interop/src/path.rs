@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 /// A transport, as a program's environment selects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Path {
-    /// Weft's default: lanes, and copies into and out of each other's memory.
+    /// Weft's default: rings, and copies into and out of each other's memory.
     SameHost,
     /// The default, but without shared pages: the kernel copies.
     Copies,

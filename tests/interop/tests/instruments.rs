@@ -67,9 +67,9 @@ fn counters(lab: &Lab, who: Who, loopback: &str) -> Result<()> {
         ensure!((payload..=payload + again).contains(&sent), "{sent} bytes sent for {payload}, {again} of them again");
         ensure!(moved("wire_bytes_rcvd")? >= payload, "{} bytes received", moved("wire_bytes_rcvd")?);
         ensure!(moved("sent_bytes")? > sent, "packets without headers");
-        ensure!(moved("memcpy_ops")? + moved("process_vm_ops")? + moved("lane_frames_sent")? == 0, "copies on a wire");
+        ensure!(moved("memcpy_ops")? + moved("process_vm_ops")? + moved("ring_frames_sent")? == 0, "copies on a wire");
     } else {
-        let copied = moved("memcpy_bytes")? + moved("process_vm_bytes")? + moved("lane_bytes_sent")?;
+        let copied = moved("memcpy_bytes")? + moved("process_vm_bytes")? + moved("ring_bytes_sent")?;
         ensure!(copied >= payload, "{copied} bytes copied for {payload}");
         ensure!(moved("sent_pkts")? == 0, "{} packets within a host", moved("sent_pkts")?);
     }

@@ -1,6 +1,6 @@
-//! A hostile process: puts frames with random and with mutated fields into the lanes to honest processes.
+//! A hostile process: puts frames with random and with mutated fields into the rings to honest processes.
 
-use weft_transport::same_host::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind};
+use weft_transport::frame::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind};
 
 use crate::machine::Held;
 use crate::rng::Rng;

@@ -1,12 +1,13 @@
-//! A simulated host: its processes, the lanes between them, and what each has published. A seed makes the choices of
-//! kernel, scheduler and shared memory: how much room a lane has, when a process polls its lanes, how much it takes at
+//! A simulated host: its processes, the rings between them, and what each has published. A seed makes the choices of
+//! kernel, scheduler and shared memory: how much room a ring has, when a process polls its rings, how much it takes at
 //! once, which ways lead to another process's memory and when they fail.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use weft_transport::same_host::{Frame, FrameKind, KeyView, PeerId, QpView, Reach};
+use weft_transport::frame::{Frame, FrameKind};
+use weft_transport::peers::{KeyView, PeerId, QpView, Reach};
 use weft_verbs::{Duration, Qpn};
 
 use crate::memory::Regions;
@@ -21,40 +22,40 @@ pub struct Ways {
     pub direct_fails: u32,
     /// Chance in 10,000 that the data that a frame names cannot be fetched.
     pub fetch_fails: u32,
-    /// Frames that a lane holds.
-    pub lane_frames: usize,
-    /// Bytes that a lane holds; one frame of any size fits.
-    pub lane_bytes: usize,
-    /// Maximum delay until a process polls its lanes.
+    /// Frames that a ring holds.
+    pub ring_frames: usize,
+    /// Bytes that a ring holds; one frame of any size fits.
+    pub ring_bytes: usize,
+    /// Maximum delay until a process polls its rings.
     pub delay: Duration,
     /// Maximum number of frames that a process takes in one turn.
     pub burst: u64,
 }
 
 impl Ways {
-    /// Direct copies, roomy lanes, processes that run at once.
+    /// Direct copies, roomy rings, processes that run at once.
     pub const OPEN: Ways = Ways {
         reach: Reach::Memory,
         direct_fails: 0,
         fetch_fails: 0,
-        lane_frames: 64,
-        lane_bytes: 1 << 17,
+        ring_frames: 64,
+        ring_bytes: 1 << 17,
         delay: Duration::from_micros(2),
         burst: 64,
     };
 
     /// No process can access another's memory.
-    pub const LANES: Ways = Ways { reach: Reach::Lane, ..Ways::OPEN };
+    pub const RINGS: Ways = Ways { reach: Reach::Ring, ..Ways::OPEN };
 
     /// Draws the settings from a seed; `direct` permits direct access.
     pub fn new(rng: &mut Rng, direct: bool) -> Ways {
-        let reach = if direct { rng.pick(&[Reach::Memory, Reach::Memory, Reach::Kernel]) } else { Reach::Lane };
+        let reach = if direct { rng.pick(&[Reach::Memory, Reach::Memory, Reach::Kernel]) } else { Reach::Ring };
         Ways {
             reach,
             direct_fails: rng.pick(&[0, 0, 0, 200, 3000]),
             fetch_fails: rng.pick(&[0, 0, 0, 500, 10_000]),
-            lane_frames: rng.pick(&[1, 2, 3, 8, 64, 1024]),
-            lane_bytes: rng.pick(&[1, 20_000, 1 << 16, 1 << 20]),
+            ring_frames: rng.pick(&[1, 2, 3, 8, 64, 1024]),
+            ring_bytes: rng.pick(&[1, 20_000, 1 << 16, 1 << 20]),
             delay: Duration::from_nanos(rng.pick(&[1, 200, 2_000, 50_000])),
             burst: rng.pick(&[1, 2, 5, 100]),
         }
@@ -64,9 +65,9 @@ impl Ways {
 /// Counts of a host's events.
 #[derive(Clone, Debug, Default)]
 pub struct HostStats {
-    /// Frames put into lanes, by kind.
+    /// Frames put into rings, by kind.
     pub frames: BTreeMap<&'static str, u64>,
-    /// Times that a lane was full.
+    /// Times that a ring was full.
     pub full: u64,
     /// Completed direct accesses, by kind.
     pub direct: BTreeMap<&'static str, u64>,
@@ -93,7 +94,7 @@ pub struct Held {
 
 /// Frames from one process to another.
 #[derive(Debug, Default)]
-pub(crate) struct Lane {
+pub(crate) struct Ring {
     pub held: VecDeque<Held>,
     pub bytes: usize,
     /// Frames ever put in.
@@ -127,10 +128,10 @@ pub struct Machine {
     pub(crate) ways: Ways,
     pub(crate) rng: Rng,
     pub(crate) processes: Vec<Process>,
-    pub(crate) lanes: BTreeMap<(usize, usize), Lane>,
+    pub(crate) rings: BTreeMap<(usize, usize), Ring>,
     /// Processes to notify of waiting frames.
     pub(crate) bells: Vec<usize>,
-    /// Frames put into lanes, each with its sender and receiver, if recording is on.
+    /// Frames put into rings, each with its sender and receiver, if recording is on.
     pub recorded: Option<Vec<(usize, usize, Held)>>,
     /// Counts of events.
     pub stats: HostStats,
@@ -158,7 +159,7 @@ impl Machine {
             ways,
             rng,
             processes: Vec::new(),
-            lanes: BTreeMap::new(),
+            rings: BTreeMap::new(),
             bells: Vec::new(),
             recorded: None,
             stats: HostStats::default(),
@@ -182,12 +183,12 @@ impl Machine {
         self.processes.len() - 1
     }
 
-    /// Puts a frame into a lane; `false` if there is no room.
+    /// Puts a frame into a ring; `false` if there is no room.
     pub(crate) fn put(&mut self, from: usize, to: usize, frame: Frame, payload: Vec<u8>) -> bool {
-        let Ways { lane_frames, lane_bytes, .. } = self.ways;
-        let lane = self.lanes.entry((from, to)).or_default();
-        let room = lane.held.len() < lane_frames && lane.bytes + payload.len() <= lane_bytes;
-        if !room && !lane.held.is_empty() {
+        let Ways { ring_frames, ring_bytes, .. } = self.ways;
+        let ring = self.rings.entry((from, to)).or_default();
+        let room = ring.held.len() < ring_frames && ring.bytes + payload.len() <= ring_bytes;
+        if !room && !ring.held.is_empty() {
             self.stats.full += 1;
             return false;
         }
@@ -195,25 +196,25 @@ impl Machine {
         true
     }
 
-    /// Puts a frame into a lane, whether there is room or not.
+    /// Puts a frame into a ring, whether there is room or not.
     pub fn force(&mut self, from: usize, to: usize, mut held: Held) {
-        let lane = self.lanes.entry((from, to)).or_default();
+        let ring = self.rings.entry((from, to)).or_default();
         held.frame.bytes = held.payload.len() as u32;
         *self.stats.frames.entry(name_of(held.frame.kind)).or_default() += 1;
-        lane.bytes += held.payload.len();
-        lane.written += 1;
+        ring.bytes += held.payload.len();
+        ring.written += 1;
         if let Some(recorded) = &mut self.recorded {
             recorded.push((from, to, held.clone()));
         }
-        lane.held.push_back(held);
+        ring.held.push_back(held);
         self.ring(to);
     }
 
-    /// Drops the frames waiting in a lane.
-    pub fn empty_lane(&mut self, from: usize, to: usize) {
-        if let Some(lane) = self.lanes.get_mut(&(from, to)) {
-            lane.taken = lane.written;
-            (lane.bytes, lane.held) = (0, VecDeque::new());
+    /// Drops the frames waiting in a ring.
+    pub fn empty_ring(&mut self, from: usize, to: usize) {
+        if let Some(ring) = self.rings.get_mut(&(from, to)) {
+            ring.taken = ring.written;
+            (ring.bytes, ring.held) = (0, VecDeque::new());
         }
     }
 
@@ -237,7 +238,7 @@ impl Machine {
         assert_eq!(self.processes[process].current, None, "a frame was not given back");
         self.processes[process].budget = 0;
         let runs = self.processes[process].alive && !self.processes[process].stopped;
-        if runs && self.lanes.iter().any(|((_, to), lane)| *to == process && !lane.held.is_empty()) {
+        if runs && self.rings.iter().any(|((_, to), ring)| *to == process && !ring.held.is_empty()) {
             self.ring(process);
         }
     }

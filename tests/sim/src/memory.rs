@@ -1,5 +1,5 @@
 //! Memory of a simulated process: regions at made-up host addresses. An access outside of them is a bug of the layers
-//! above, which must have checked it, and panics. `same_host` has the process's view of the others on its host.
+//! above, which must have checked it, and panics. `peers` has the process's access to the others on its host.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,7 +7,6 @@ use std::rc::Rc;
 use weft_transport::Memory;
 
 use crate::rng::mix;
-use crate::same_host::Seat;
 
 /// Contents of a region.
 #[derive(Debug)]
@@ -44,11 +43,10 @@ pub(crate) struct Regions {
     next: u64,
 }
 
-/// One process's memory, and its place among the processes of its host if it has one.
+/// One process's memory.
 #[derive(Debug)]
 pub struct SimMemory {
     pub(crate) regions: Rc<RefCell<Regions>>,
-    pub(crate) seat: Option<Seat>,
 }
 
 /// Unmapped gap between regions, so that overruns are noticed.
@@ -164,7 +162,7 @@ impl Regions {
 impl SimMemory {
     /// Creates memory without regions; addresses begin at `base`.
     pub fn new(base: u64) -> SimMemory {
-        SimMemory { regions: Rc::new(RefCell::new(Regions { regions: Vec::new(), next: base })), seat: None }
+        SimMemory { regions: Rc::new(RefCell::new(Regions { regions: Vec::new(), next: base })) }
     }
 
     fn add(&mut self, len: u64, backing: Backing) -> u64 {

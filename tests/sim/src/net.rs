@@ -73,7 +73,7 @@ pub enum Happening {
     Arrival(Datagram),
     /// A wake-up that the test requested; the number is its own.
     Wake(u64),
-    /// A process polls its lanes from other processes of its machine.
+    /// A process polls its rings from other processes of its machine.
     Look(usize),
 }
 
@@ -144,7 +144,7 @@ impl Net {
         self.schedule(at, Happening::Wake(number));
     }
 
-    /// Schedules a process's poll of its lanes.
+    /// Schedules a process's poll of its rings.
     pub fn look(&mut self, at: Instant, host: usize) {
         self.schedule(at, Happening::Look(host));
     }

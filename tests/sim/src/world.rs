@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
 use weft_hca::{AhRequest, Hca, HcaConfig};
-use weft_transport::same_host::PeerId;
+use weft_transport::peers::PeerId;
 use weft_transport::{Memory, Piece, RxPacket, TxBatch};
 use weft_verbs::{
     Access, AddressVector, DeviceAttr, DeviceId, Duration, Event, Gid, GidEntry, GidType, Instant, Mtu, PdId, PortAttr,
@@ -18,8 +18,8 @@ use weft_wire::packet::{Packet, pad_for};
 use crate::machine::{Machine, Ways, peer_id};
 use crate::memory::SimMemory;
 use crate::net::{Datagram, Faults, Happening, Net};
+use crate::peers::{Seat, SimHost};
 use crate::rng::Rng;
-use crate::same_host::Seat;
 use crate::strict::{Strict, Verdict};
 
 /// Source port of all packets; the ICRC covers it.
@@ -38,20 +38,20 @@ pub enum Path {
     Wire,
     /// All processes are on one machine and access each other's memory directly.
     Direct,
-    /// All are on one machine, connected by lanes only.
-    Lanes,
+    /// All are on one machine, connected by rings only.
+    Rings,
 }
 
 impl Path {
     /// All of them.
-    pub const ALL: [Path; 3] = [Path::Wire, Path::Direct, Path::Lanes];
+    pub const ALL: [Path; 3] = [Path::Wire, Path::Direct, Path::Rings];
 
     /// Returns the machine's settings without random choices.
     pub fn ways(self) -> Option<Ways> {
         match self {
             Path::Wire => None,
             Path::Direct => Some(Ways::OPEN),
-            Path::Lanes => Some(Ways::LANES),
+            Path::Rings => Some(Ways::RINGS),
         }
     }
 }
@@ -59,7 +59,7 @@ impl Path {
 /// One process, on a machine of its own unless the world has one for all.
 pub struct Host {
     /// Its adapter.
-    pub hca: Hca<SimMemory>,
+    pub hca: Hca<SimHost>,
     /// Its address.
     pub ip: IpAddr,
     /// Events that were raised.
@@ -203,11 +203,15 @@ impl World {
                     null_memory: null..null + NULL_BYTES,
                     ..HcaConfig::default()
                 };
-                if let Some(machine) = &machine {
+                let seat = machine.as_ref().map(|machine| {
                     let me = machine.borrow_mut().join(memory.regions.clone());
-                    memory.seat = Some(Seat { machine: machine.clone(), me });
+                    Seat { machine: machine.clone(), me }
+                });
+                let met = seat.is_some();
+                let mut hca = Hca::new(config, SimHost::parts(memory, seat));
+                if met {
+                    hca.open_rings();
                 }
-                let mut hca = Hca::new(config, memory);
                 hca.set_device(DEVICE, device(host, ip));
                 Host { hca, ip, events: Vec::new(), dead: false, stopped: false }
             })
@@ -277,11 +281,11 @@ impl World {
         }
     }
 
-    /// Lets a process poll its lanes from other processes of its machine.
+    /// Lets a process poll its rings from other processes of its machine.
     fn look(&mut self, host: usize) {
         let Some(machine) = &self.machine else { return };
         machine.borrow_mut().begin_turn(host);
-        self.hosts[host].hca.handle_lanes(self.now);
+        self.hosts[host].hca.handle_rings(self.now);
         machine.borrow_mut().end_turn(host);
     }
 

@@ -203,8 +203,8 @@ fn a_connection_breaks_cleanly_by_direct_copies() {
 }
 
 #[test]
-fn a_connection_breaks_cleanly_by_lanes() {
-    breaks_cleanly(Path::Lanes);
+fn a_connection_breaks_cleanly_by_rings() {
+    breaks_cleanly(Path::Rings);
 }
 
 fn breaks_cleanly(path: Path) {

@@ -187,14 +187,14 @@ fn hostile_frames_do_no_harm_where_memory_is_copied_directly() {
 }
 
 #[test]
-fn hostile_frames_do_no_harm_where_only_lanes_lead() {
-    rounds(Path::Lanes);
+fn hostile_frames_do_no_harm_where_only_rings_lead() {
+    rounds(Path::Rings);
 }
 
 /// Frames that a third process sends for another process's connection change nothing.
 #[test]
 fn frames_from_a_stranger_are_dropped() {
-    for path in [Path::Direct, Path::Lanes] {
+    for path in [Path::Direct, Path::Rings] {
         let mut world = World::on(path, 1, 3);
         let [a, b] = pair(&mut world, &QpOptions::default());
         let (addr, lkey) = world.hosts[0].region(a.pd, 64, Access::LOCAL_WRITE);
@@ -209,7 +209,7 @@ fn frames_from_a_stranger_are_dropped() {
         world.step();
         // The honest frame never arrives; the third process sends an identical one.
         let (_, _, held) = machine.borrow().recorded.clone().unwrap().remove(0);
-        machine.borrow_mut().empty_lane(0, 1);
+        machine.borrow_mut().empty_ring(0, 1);
         world.kill(0, true);
         world.stop(1, false);
         machine.borrow_mut().force(2, 1, held);

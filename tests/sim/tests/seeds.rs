@@ -1,4 +1,4 @@
-//! Ten thousand seeds on the wire, and as many on one machine: with direct copies, and by lanes alone. `WEFT_SIM_SEEDS`
+//! Ten thousand seeds on the wire, and as many on one machine: with direct copies, and by rings alone. `WEFT_SIM_SEEDS`
 //! sets the number of seeds, `WEFT_SIM_FIRST` the first one. The test prints a failing seed, and `WEFT_SIM_SEED=…
 //! WEFT_SIM_PATH=… cargo test -p weft-sim replay` runs it alone.
 
@@ -44,23 +44,24 @@ const ON_THE_WIRE: [&str; 12] = [
     "rcvd_pkts",
 ];
 /// On one machine, with direct copies.
-const BY_DIRECT_COPIES: [&str; 12] = [
+const BY_DIRECT_COPIES: [&str; 13] = [
     "direct_write",
     "direct_read",
     "direct_atomic",
     "direct_broke",
     "fetched",
     "fetch_broke",
-    "lane_full",
+    "ring_full",
     "frame_send",
     "frame_rnr",
     "frame_ack",
     "frame_flush",
     "frame_dropped",
+    "frame_datagram",
 ];
-/// On one machine, by lanes alone.
-const BY_LANES: [&str; 12] = [
-    "lane_full",
+/// On one machine, by rings alone.
+const BY_RINGS: [&str; 13] = [
+    "ring_full",
     "frame_send",
     "frame_write",
     "frame_read",
@@ -72,6 +73,7 @@ const BY_LANES: [&str; 12] = [
     "frame_rnr",
     "frame_read_data",
     "frame_atomic_result",
+    "frame_datagram",
 ];
 
 fn number(name: &str) -> Option<u64> {
@@ -105,8 +107,8 @@ fn every_seed_keeps_its_promises_by_direct_copies() {
 }
 
 #[test]
-fn every_seed_keeps_its_promises_by_lanes() {
-    every_seed(Path::Lanes, &ANYWHERE, &BY_LANES);
+fn every_seed_keeps_its_promises_by_rings() {
+    every_seed(Path::Rings, &ANYWHERE, &BY_RINGS);
 }
 
 fn every_seed(path: Path, anywhere: &[&str], here: &[&str]) {

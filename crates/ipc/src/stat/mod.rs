@@ -111,18 +111,18 @@ counters! {
         process_vm_ops,
         /// Their bytes.
         process_vm_bytes,
-        /// Frames put into lanes (shared-memory rings) to processes of the host.
-        lane_frames_sent,
+        /// Frames put into rings (shared-memory rings) to processes of the host.
+        ring_frames_sent,
         /// Payload bytes of these frames.
-        lane_bytes_sent,
-        /// Frames taken out of lanes.
-        lane_frames_rcvd,
+        ring_bytes_sent,
+        /// Frames taken out of rings.
+        ring_frames_rcvd,
         /// Payload bytes of these frames.
-        lane_bytes_rcvd,
-        /// Frames put into lanes again, because the peer had no receive posted for an earlier one.
-        lane_frames_resent,
+        ring_bytes_rcvd,
+        /// Frames put into rings again, because the peer had no receive posted for an earlier one.
+        ring_frames_resent,
         /// Frames dropped because an earlier one found no receive posted; the peer sends them again.
-        lane_frames_skipped,
+        ring_frames_skipped,
     }
 }
 
@@ -197,18 +197,18 @@ counters! {
         process_vm_ops,
         /// Bytes of these copies.
         process_vm_bytes,
-        /// Frames put into the lane (shared-memory ring).
-        lane_frames_sent,
+        /// Frames put into the ring (shared-memory ring).
+        ring_frames_sent,
         /// Payload bytes of these frames.
-        lane_bytes_sent,
-        /// Frames taken out of the lane.
-        lane_frames_rcvd,
+        ring_bytes_sent,
+        /// Frames taken out of the ring.
+        ring_frames_rcvd,
         /// Payload bytes of these frames.
-        lane_bytes_rcvd,
-        /// Frames put into lanes again, because the peer had no receive posted for an earlier one.
-        lane_frames_resent,
+        ring_bytes_rcvd,
+        /// Frames put into rings again, because the peer had no receive posted for an earlier one.
+        ring_frames_resent,
         /// Frames dropped because an earlier one found no receive posted; the peer sends them again.
-        lane_frames_skipped,
+        ring_frames_skipped,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Copies to and from registered and shared memory. Other processes and the program's own threads may touch the same
 //! bytes at the same time, so all accesses use raw pointers.
 
-use weft_transport::same_host::HostRange;
+use weft_transport::frame::HostRange;
 
 use crate::NULL_MEMORY;
 

@@ -3,7 +3,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use weft_transport::same_host::{AtomicOp, Direct, HostRange, Outgoing, Reach};
+use weft_transport::frame::{HostRange, Outgoing};
+use weft_transport::peers::{Direct, Reach};
+use weft_transport::word::AtomicOp;
 use weft_verbs::Sge;
 
 use super::copy::{copy, deliver, is_null, pointer};
@@ -95,9 +97,9 @@ impl Peer {
     pub(super) fn reach(&self) -> Reach {
         let kernel = self.kernel.as_ref().is_some_and(|kernel| kernel.is_possible());
         match self.reach {
-            _ if !self.alive => Reach::Lane,
+            _ if !self.alive => Reach::Ring,
             Reach::Kernel if !kernel && self.arena.is_some() => Reach::Memory,
-            Reach::Kernel if !kernel => Reach::Lane,
+            Reach::Kernel if !kernel => Reach::Ring,
             reach => reach,
         }
     }

@@ -5,7 +5,7 @@
 //! stamp u64 | kind u8 flags u8 epoch u8 code u8 dest_qpn u32 | src_qpn seq | ack imm | total key | srqn bytes | addr u64
 //! ```
 
-use weft_transport::same_host::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind};
+use weft_transport::frame::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind};
 
 use super::layout::LINE;
 

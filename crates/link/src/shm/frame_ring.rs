@@ -5,7 +5,7 @@
 use weft_shm::ring::STAMP_BYTES;
 use weft_shm::{Broken, Consumer, Layout, Producer, Stamps};
 use weft_sys::shared::Shared;
-use weft_transport::same_host::{FRAME_BYTES_MAX, Frame, HostRange, Outgoing};
+use weft_transport::frame::{FRAME_BYTES_MAX, Frame, HostRange, Outgoing};
 
 use super::copy::{copy, deliver, is_null, pointer};
 use super::frame::{HEAD_BYTES, PAD, decode, encode, is_pad, slots_of};
@@ -190,7 +190,7 @@ impl Reader {
 mod tests {
     use super::super::layout::PAIR_BYTES;
     use super::*;
-    use weft_transport::same_host::FrameKind;
+    use weft_transport::frame::FrameKind;
 
     /// One lap leaves a stamp in every slot. In the next, payload whose last bytes are chosen for it overwrites the first
     /// bytes of each second stamp, so that the rest completes the stamp that the reader expects there a lap later.

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use weft_sys::event::EventFd;
 use weft_sys::pidfd;
 use weft_sys::shared::{self, Shared, SharedView};
-use weft_transport::SameHost;
-use weft_transport::same_host::{
-    AtomicOp, Direct, FRAME_BYTES_MAX, Frame, FrameKind, HostRange, KeyView, Outgoing, PeerId, QpView,
-};
+use weft_transport::Peers;
+use weft_transport::frame::{FRAME_BYTES_MAX, Frame, FrameKind, HostRange, Outgoing};
+use weft_transport::peers::{Direct, KeyView, PeerId, QpView};
+use weft_transport::word::AtomicOp;
 use weft_verbs::{Access, PdId, Sge};
 use weft_wire::fuzzing::Script;
 

@@ -11,8 +11,8 @@ use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::event::EventFd;
 use weft_sys::share::Extent;
 use weft_sys::{fork, pidfd};
-use weft_transport::SameHost;
-use weft_transport::same_host::{KeyView, PeerId};
+use weft_transport::Peers;
+use weft_transport::peers::{KeyView, PeerId};
 
 use super::key_directory::KeyDirectory;
 use super::peer::{Peer, PeerConfig, Us};
@@ -261,7 +261,7 @@ impl Host {
         self.sleep.wake_up(|word| write_sleep(&self.directory, &self.peers, word));
     }
 
-    /// Like [`SameHost::publish_key`], for memory that is partly shared.
+    /// Like [`Peers::publish_key`], for memory that is partly shared.
     pub fn publish_shared_key(&mut self, key: &KeyView, extent: Option<Extent>) {
         if self.directory.has_key(key.key) {
             self.revoke_key(key.key);

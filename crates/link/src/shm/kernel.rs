@@ -6,7 +6,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use weft_sys::vm::{self, Piece};
-use weft_transport::same_host::HostRange;
+use weft_transport::frame::HostRange;
 
 use super::copy::is_null;
 use super::key_directory_view::Identity;

@@ -18,7 +18,7 @@ use weft_sys::sync::{self, AtomicU64, Ordering, fence};
 use rustc_hash::FxHashMap;
 use weft_sys::share::Extent;
 use weft_sys::shared::{self, Shared};
-use weft_transport::same_host::KeyView;
+use weft_transport::peers::KeyView;
 use weft_verbs::{PdId, Qpn};
 
 use super::layout::{

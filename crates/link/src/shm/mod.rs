@@ -1,4 +1,4 @@
-//! Other processes of this host through shared memory: [`Host`] is the transport's [`SameHost`] on real memory.
+//! Other processes of this host through shared memory: [`Host`] is the transport's [`Peers`] on real memory.
 //!
 //! ```text
 //! key directory   one per process: its keys, its queue pairs, the peer whose memory it is copying now; its peers read it
@@ -12,7 +12,7 @@
 //! Every word in shared memory has one writer. Words of another process are untrusted input: each is loaded once,
 //! checked, and then used. This process's own positions are in private memory.
 //!
-//! [`SameHost`]: weft_transport::SameHost
+//! [`Peers`]: weft_transport::Peers
 
 mod copy;
 mod direct;
@@ -25,8 +25,8 @@ mod key_directory;
 mod key_directory_view;
 mod layout;
 mod peer;
+mod peers;
 mod revoke;
-mod same_host;
 #[cfg(test)]
 mod tests;
 

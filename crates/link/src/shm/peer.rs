@@ -10,7 +10,7 @@ use weft_sys::bell::{self, Heard};
 use weft_sys::share::View;
 use weft_sys::shared::Shared;
 use weft_sys::{foreign, pidfd};
-use weft_transport::same_host::Reach;
+use weft_transport::peers::Reach;
 
 use super::frame_ring::{Reader, Writer};
 use super::kernel::Kernel;
@@ -175,7 +175,7 @@ impl Peer {
             inn: Reader::new(side.other(), side, Stamps::between(config.generation, us.generation)),
             pair,
             side,
-            reach: if kernel.is_some() { Reach::Kernel } else { Reach::Lane },
+            reach: if kernel.is_some() { Reach::Kernel } else { Reach::Ring },
             view,
             arena,
             kernel,

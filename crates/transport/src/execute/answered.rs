@@ -7,7 +7,7 @@ use weft_wire::NakCode;
 use weft_wire::ext::Feth;
 
 use crate::core::Core;
-use crate::same_host::{AtomicOp, WORD_BYTES};
+use crate::word::{AtomicOp, WORD_BYTES};
 use crate::{Env, Memory};
 
 use super::request::{RemoteAccess, RemoteRange};

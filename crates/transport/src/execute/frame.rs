@@ -3,16 +3,18 @@
 use smallvec::SmallVec;
 use weft_verbs::{PdId, RemoteTarget, SGE_MAX, Sge};
 
-use crate::same_host::{Frame, FrameFlags, FrameKind, HostRange, OPERANDS_MAX, PeerId, read_operands};
-use crate::{Env, SameHost, segment};
+use crate::frame::{Frame, FrameFlags, FrameKind, HostRange};
+use crate::peers::PeerId;
+use crate::word::{OPERANDS_MAX, read_operands};
+use crate::{Env, Peers, segment};
 
 use super::request::{RemoteAccess, RemoteRange, RequestPart};
 use super::{INVALID, Refusal, local_fault};
 
-/// Size of a list element in a lane.
+/// Size of a list element in a ring.
 const SGE_BYTES: usize = size_of::<Sge>();
 
-/// The current frame of the lane from a peer.
+/// The current frame of the ring from a peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameRequest<'a> {
     pub peer: PeerId,
@@ -43,7 +45,7 @@ impl FrameRequest<'_> {
             for part in segment::parts(sges, at, u64::from(from.length)) {
                 let addr = env.local(pd, &part, true).map_err(local_fault)?;
                 let to = HostRange { addr, len: u64::from(part.length) };
-                if !env.memory().fetch(self.peer, from, within, to) {
+                if !env.peers().fetch(self.peer, from, within, to) {
                     return Err(Refusal::CannotFetch);
                 }
                 within += u64::from(part.length);
@@ -62,7 +64,7 @@ impl FrameRequest<'_> {
         let mut list = SmallVec::new();
         for at in (0..bytes).step_by(SGE_BYTES) {
             let mut element = [0; SGE_BYTES];
-            env.memory().peek(at as u32, &mut element);
+            env.peers().peek(at as u32, &mut element);
             let word = |from: usize| u32::from_ne_bytes(std::array::from_fn(|i| element[from + i]));
             let addr = u64::from_ne_bytes(std::array::from_fn(|i| element[i]));
             list.push(Sge { addr, length: word(8), lkey: word(12) });
@@ -147,7 +149,7 @@ impl RequestPart for FrameRequest<'_> {
         let mut at = 0;
         for part in segment::parts(sges, offset, u64::from(self.frame.bytes)) {
             let addr = env.local(pd, &part, true).map_err(local_fault)?;
-            env.memory().place(at, HostRange { addr, len: u64::from(part.length) });
+            env.peers().place(at, HostRange { addr, len: u64::from(part.length) });
             at += part.length;
         }
         Ok(())
@@ -155,13 +157,13 @@ impl RequestPart for FrameRequest<'_> {
 
     #[inline]
     fn store<E: Env>(&self, addr: u64, len: u64, env: &mut E) {
-        env.memory().place(0, HostRange { addr, len });
+        env.peers().place(0, HostRange { addr, len });
     }
 
     fn remote_access<E: Env>(&self, env: &mut E) -> Option<RemoteAccess> {
         let op = self.frame.kind.op()?;
         let mut bytes = [0; OPERANDS_MAX];
-        env.memory().peek(0, &mut bytes);
+        env.peers().peek(0, &mut bytes);
         let operands = read_operands(op, &bytes, self.frame.bytes)?;
         let (placement, level) = (self.frame.code & 0xf, self.frame.code >> 4);
         Some(RemoteAccess { op, target: self.target()?, operands, placement, level })

@@ -5,7 +5,7 @@ use weft_verbs::{Op, PdId, RemoteTarget, Sge};
 use weft_wire::Packet;
 use weft_wire::opcode::Place;
 
-use crate::same_host::WORD_BYTES;
+use crate::word::WORD_BYTES;
 use crate::{Env, Memory, segment};
 
 use super::request::{RemoteAccess, RemoteRange, RequestPart};

@@ -6,12 +6,12 @@ use weft_wire::NakCode;
 use weft_wire::aeth::rnr_delay_us;
 
 use crate::core::Core;
-use crate::same_host::{Frame, FrameFlags, FrameKind, HostRange};
+use crate::frame::{Frame, FrameFlags, FrameKind, HostRange};
 use crate::segment;
 use crate::sq::SendQueue;
-use crate::{Env, SameHost};
+use crate::{Env, Peers};
 
-use super::Way;
+use super::PeerRing;
 use super::requester::{Requester, frames};
 use super::responder::CANNOT_FETCH;
 use super::watch::Look;
@@ -191,12 +191,12 @@ impl Requester {
         &mut self,
         core: &mut Core,
         sq: &mut SendQueue,
-        way: &mut Way,
+        ring: &mut PeerRing,
         now: Instant,
         env: &mut E,
     ) {
-        if way.full_until.is_some_and(|until| until <= now) {
-            way.full_until = None;
+        if ring.full_until.is_some_and(|until| until <= now) {
+            ring.full_until = None;
         }
         if self.rnr_until.is_some_and(|until| until <= now) {
             self.rnr_until = None;
@@ -209,7 +209,7 @@ impl Requester {
         if look == Look::Fine {
             return;
         }
-        let (alive, taken) = (env.memory().is_alive(way.peer), env.memory().is_taken(way.peer, way.mark));
+        let (alive, taken) = (env.peers().is_alive(ring.peer), env.peers().is_taken(ring.peer, ring.mark));
         if alive && !taken {
             // The peer's process does not run at the moment. An adapter would answer in its place, so nothing is lost.
             return self.watch.excuse(now);
@@ -230,7 +230,7 @@ fn place<E: Env>(env: &mut E, core: &Core, sges: &[weft_verbs::Sge], offset: u64
     let mut at = 0;
     for part in segment::parts(sges, offset, u64::from(bytes)) {
         let addr = env.local(core.pd(), &part, true)?;
-        env.memory().place(at, HostRange { addr, len: u64::from(part.length) });
+        env.peers().place(at, HostRange { addr, len: u64::from(part.length) });
         at += part.length;
     }
     if at == bytes { Ok(()) } else { Err(WcStatus::LocLenErr) }

@@ -1,16 +1,18 @@
 //! Direct access: the initiator alone reads or writes the peer's memory. A request takes this path only when everything
-//! before it is done, so requests stay in order. A refused request goes through the lane, where the peer reports the
+//! before it is done, so requests stay in order. A refused request goes through the ring, where the peer reports the
 //! reason.
 
 use weft_verbs::op::{ListUse, TargetAction};
 use weft_verbs::{RemoteTarget, WcStatus};
 
 use crate::core::Core;
-use crate::same_host::{AtomicOp, Direct, HostRange, Outgoing, Reach};
+use crate::frame::{HostRange, Outgoing};
+use crate::peers::{Direct, Reach};
 use crate::sq::{SendQueue, Wqe};
-use crate::{Env, Memory, SameHost, segment};
+use crate::word::AtomicOp;
+use crate::{Env, Memory, Peers, segment};
 
-use super::Way;
+use super::PeerRing;
 use super::requester::{Ranges, Requester, gather};
 
 /// Bytes copied in one step. Meanwhile other queue pairs of the process wait, and so does a thread that revokes the
@@ -30,11 +32,17 @@ enum Tried {
 impl Requester {
     /// Executes, or continues, the request at `cur`. Returns whether it must send frames.
     #[inline]
-    pub(super) fn copy_direct<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &Way, env: &mut E) -> bool {
+    pub(super) fn copy_direct<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        ring: &PeerRing,
+        env: &mut E,
+    ) -> bool {
         let wqe = sq.get(self.progress.cur);
-        match self.attempt(core, wqe, way, env) {
+        match self.attempt(core, wqe, ring, env) {
             Ok(Tried::Done) => {
-                count(core, wqe.length, env.memory().reach(way.peer));
+                count(core, wqe.length, env.peers().reach(ring.peer));
                 let tells = u64::from(wqe.op.info().action == TargetAction::Write && wqe.op.imm().is_some());
                 self.finish_here(core, sq, tells, env);
                 tells > 0
@@ -44,7 +52,7 @@ impl Requester {
                 false
             }
             Ok(Tried::Refused) => {
-                self.by_lane = Some(self.progress.cur);
+                self.by_ring = Some(self.progress.cur);
                 self.copied = 0;
                 self.open(sq);
                 true
@@ -57,10 +65,13 @@ impl Requester {
     }
 
     #[inline]
-    fn attempt<E: Env>(&self, core: &Core, wqe: &Wqe, way: &Way, env: &mut E) -> Result<Tried, WcStatus> {
+    fn attempt<E: Env>(&self, core: &Core, wqe: &Wqe, ring: &PeerRing, env: &mut E) -> Result<Tried, WcStatus> {
+        if core.path_closed {
+            return Ok(Tried::Refused);
+        }
         let row = wqe.op.info();
         let Some(RemoteTarget { addr, rkey: key }) = wqe.op.target() else { return Ok(Tried::Refused) };
-        let (peer, qpn, dest_qpn) = (way.peer, core.qpn, core.attr.dest_qpn);
+        let (peer, qpn, dest_qpn) = (ring.peer, core.qpn, core.attr.dest_qpn);
         let at = Direct { peer, qpn, dest_qpn, key, addr, whole: wqe.length, need: row.need };
         match row.action {
             TargetAction::Write => self.write(core, wqe, at, env),
@@ -73,7 +84,7 @@ impl Requester {
     #[inline]
     fn write<E: Env>(&self, core: &Core, wqe: &Wqe, mut at: Direct, env: &mut E) -> Result<Tried, WcStatus> {
         if wqe.is_inline() {
-            let done = env.memory().write_direct(&at, Outgoing::Bytes(&wqe.inline));
+            let done = env.peers().write_direct(&at, Outgoing::Bytes(&wqe.inline));
             return Ok(if done { Tried::Done } else { Tried::Refused });
         }
         let (offset, len) = self.next_part(wqe);
@@ -81,7 +92,7 @@ impl Requester {
         gather(env, core, wqe, offset, len, &mut ranges)?;
         at.addr = at.addr.wrapping_add(offset);
         at.whole -= offset;
-        let done = env.memory().write_direct(&at, Outgoing::Memory(&ranges));
+        let done = env.peers().write_direct(&at, Outgoing::Memory(&ranges));
         Ok(verdict(done, offset + len, wqe))
     }
 
@@ -91,7 +102,7 @@ impl Requester {
         gather(env, core, wqe, offset, len, &mut ranges)?;
         at.addr = at.addr.wrapping_add(offset);
         at.whole -= offset;
-        let done = env.memory().read_direct(&at, &ranges);
+        let done = env.peers().read_direct(&at, &ranges);
         Ok(verdict(done, offset + len, wqe))
     }
 
@@ -126,7 +137,7 @@ fn access_word<E: Env>(core: &Core, wqe: &Wqe, at: Direct, env: &mut E) -> Resul
         operands.value = u64::from_ne_bytes(eight_bytes(core, wqe, env)?);
     }
     let Some(op) = AtomicOp::of(wqe.op.op(), operands) else { return Ok(Tried::Refused) };
-    let Some(before) = env.memory().atomic_direct(&at, op) else { return Ok(Tried::Refused) };
+    let Some(before) = env.peers().atomic_direct(&at, op) else { return Ok(Tried::Refused) };
     if wqe.op.op().fills_list() {
         segment::scatter(env, core.pd(), &wqe.sges, 0, &before.to_ne_bytes())?;
     }

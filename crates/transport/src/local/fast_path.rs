@@ -5,23 +5,23 @@ use weft_verbs::{QpState, QpType, SendFlags, SendOp};
 
 use crate::Env;
 use crate::core::Core;
-use crate::same_host::{Frame, FrameFlags, FrameKind, Outgoing};
+use crate::frame::{Frame, FrameFlags, FrameKind, Outgoing};
 use crate::sq::{SendQueue, Wqe};
 
-use super::Way;
+use super::PeerRing;
 use super::requester::{NAMED_MIN, Ranges, Requester, gather};
 
 impl Requester {
     /// Sends the request that was just posted, if the fast path applies. Returns whether it did; if not, nothing has
-    /// changed, except that the lane may be marked full.
+    /// changed, except that the ring may be marked full.
     #[inline]
-    pub fn send_fast<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, env: &mut E) -> bool {
+    pub fn send_fast<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, ring: &mut PeerRing, env: &mut E) -> bool {
         let at = self.progress.cur;
         let first_in_line = at + 1 == sq.tail()
             && at == self.progress.started
             && self.progress.nxt == self.progress.max
             && !self.progress.stopped;
-        let held_back = self.rnr_until.is_some() || way.full_until.is_some();
+        let held_back = self.rnr_until.is_some() || ring.full_until.is_some();
         if !first_in_line || held_back || core.state() != QpState::Rts || core.qp_type() != QpType::Rc {
             return false;
         }
@@ -43,7 +43,7 @@ impl Requester {
         } else {
             return false;
         };
-        if !way.push(core, frame, payload, env) {
+        if !ring.push(core, frame, payload, env) {
             return false;
         }
         let wqe = sq.get_mut(at);

@@ -1,11 +1,11 @@
 //! Connections between two processes of one host, reliable or not: no packets, no loss. Where possible, the initiator
-//! accesses the peer's memory directly ([`direct`]); all else goes as frames through a lane ([`requester`]), and the
+//! accesses the peer's memory directly ([`direct`]); all else goes as frames through a ring ([`requester`]), and the
 //! peer's [`responder`] executes them.
 //!
 //! The rules are those of [`crate::rc`]: requests are executed in order, a missing receive causes RNR, and a refusal
 //! ends the connection with the completion that the specification defines. A frame is lost only if the peer's queue
 //! pair was not ready for it. As on the wire, no message reports that, so the requester repeats a frame that the peer
-//! took out of the lane and does not answer soon; frame numbers identify duplicates. On an unreliable connection there
+//! took out of the ring and does not answer soon; frame numbers identify duplicates. On an unreliable connection there
 //! are no answers: a message without a receive, or a refused one, is dropped silently (IBA 9.8).
 
 mod answers;
@@ -21,67 +21,69 @@ mod watch;
 use weft_verbs::{CqId, Duration, Instant, QpState, QpType};
 
 use crate::core::Core;
+use crate::frame::{Frame, FrameFlags, Outgoing};
+use crate::peers::PeerId;
 use crate::rq::RecvQueue;
-use crate::same_host::{Frame, FrameFlags, Outgoing, PeerId};
 use crate::sq::SendQueue;
-use crate::{Env, SameHost};
+use crate::{Env, Peers};
 
 use requester::Requester;
 use responder::Responder;
 
-/// Time until a full lane is tried again; usually something arrives from the peer sooner.
-const LANE_RETRY: Duration = Duration::from_micros(50);
+/// Time until a full ring is tried again; usually something arrives from the peer sooner.
+const RING_RETRY: Duration = Duration::from_micros(50);
 /// How many times that time doubles while the peer takes nothing.
-const LANE_RETRY_DOUBLINGS: u32 = 7;
+const RING_RETRY_DOUBLINGS: u32 = 7;
 
 /// Both halves.
 #[derive(Debug)]
 pub(crate) struct Local {
-    way: Way,
+    ring: PeerRing,
     requester: Requester,
     responder: Responder,
 }
 
-/// The lane to the peer, and the fields common to all its frames.
+/// The ring to the peer, and the fields common to all its frames.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct PeerRing {
     /// The peer's process.
     pub peer: PeerId,
     /// Number of the next expected frame, for acknowledgements: everything before it was executed.
     pub expected: u32,
     /// Whether the peer must still be told that number.
     pub ack_due: bool,
-    /// If the lane was full at the last try: when to try again.
+    /// If the ring was full at the last try: when to try again.
     pub full_until: Option<Instant>,
     /// Number of failed tries in a row.
     refusals: u32,
-    /// Write position of the lane after the last own frame.
+    /// Write position of the ring after the last own frame.
     pub mark: u64,
 }
 
-impl Way {
+impl PeerRing {
     /// Sends a frame, with any due acknowledgement. `false`: there is no room now.
     #[inline]
     pub fn push<E: Env>(&mut self, core: &mut Core, mut frame: Frame, payload: Outgoing<'_>, env: &mut E) -> bool {
         frame.flags |= FrameFlags::ACK;
         frame.ack = self.expected;
-        let memory = env.memory();
-        // A frame for a dead process is lost, as it would be on a wire.
-        if !memory.push(self.peer, &frame, payload) && memory.is_alive(self.peer) {
-            self.full_until = Some(core.now + LANE_RETRY * (1 << self.refusals));
-            self.refusals = (self.refusals + 1).min(LANE_RETRY_DOUBLINGS);
+        if core.path_closed {
+            env.lose_frame(frame.src_qpn, frame.dest_qpn);
+        } else if !env.peers().push(self.peer, &frame, payload) && env.peers().is_alive(self.peer) {
+            self.full_until = Some(core.now + RING_RETRY * (1 << self.refusals));
+            self.refusals = (self.refusals + 1).min(RING_RETRY_DOUBLINGS);
             return false;
         }
         self.refusals = 0;
-        self.mark = memory.lane_mark(self.peer);
+        // A frame for a dead process is lost, as it would be on a wire.
+        self.mark = env.peers().ring_mark(self.peer);
         self.full_until = None;
         self.ack_due = false;
-        core.stats.lane_frames_sent += 1;
-        core.stats.lane_bytes_sent += payload.len();
+        core.stats.ring_frames_sent += 1;
+        core.stats.ring_bytes_sent += payload.len();
         true
     }
 
-    /// Returns whether the lane may have room.
+    /// Returns whether the ring may have room.
     pub fn is_open(&self, now: Instant) -> bool {
         self.full_until.is_none_or(|until| until <= now)
     }
@@ -90,13 +92,13 @@ impl Way {
 impl Local {
     /// Enters RTR: the peer's first request is expected.
     pub fn new(peer: PeerId) -> Local {
-        let way = Way { peer, expected: 0, ack_due: false, full_until: None, refusals: 0, mark: 0 };
-        Local { way, requester: Requester::default(), responder: Responder::default() }
+        let ring = PeerRing { peer, expected: 0, ack_due: false, full_until: None, refusals: 0, mark: 0 };
+        Local { ring, requester: Requester::default(), responder: Responder::default() }
     }
 
     /// The peer's process.
     pub fn peer(&self) -> PeerId {
-        self.way.peer
+        self.ring.peer
     }
 
     /// Enters RTS: requests may be sent, for the first time or after a send error.
@@ -118,7 +120,7 @@ impl Local {
     /// Handles a posted request: sends it, or does what is possible now.
     #[inline]
     pub fn on_post<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
-        if !self.requester.send_fast(core, sq, &mut self.way, env) {
+        if !self.requester.send_fast(core, sq, &mut self.ring, env) {
             self.advance(core, sq, env);
         }
     }
@@ -126,7 +128,7 @@ impl Local {
     /// Sends and executes requests as far as possible now.
     pub fn advance<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
         let now = core.now;
-        self.requester.advance(core, sq, &mut self.way, now, env);
+        self.requester.advance(core, sq, &mut self.ring, now, env);
     }
 
     /// Handles a frame from the peer.
@@ -139,11 +141,11 @@ impl Local {
         env: &mut E,
     ) {
         // The peer runs, so it may have made room.
-        self.way.full_until = None;
-        core.stats.lane_frames_received += 1;
-        core.stats.lane_bytes_received += u64::from(frame.bytes);
+        self.ring.full_until = None;
+        core.stats.ring_frames_received += 1;
+        core.stats.ring_bytes_received += u64::from(frame.bytes);
         if core.qp_type() == QpType::Uc {
-            return self.responder.on_unreliable(core, rq, &mut self.way, frame, env);
+            return self.responder.on_unreliable(core, rq, &mut self.ring, frame, env);
         }
         let requests =
             !matches!(core.qp_type(), QpType::XrcRecv) && matches!(core.state(), QpState::Rts | QpState::Sqd);
@@ -152,7 +154,7 @@ impl Local {
         }
         if frame.kind.is_request() {
             if core.fault.is_none() && core.qp_type() != QpType::XrcSend {
-                self.responder.on_request(core, rq, &mut self.way, frame, env);
+                self.responder.on_request(core, rq, &mut self.ring, frame, env);
             }
         } else if requests && core.fault.is_none() {
             self.requester.on_answer(core, sq, frame, env);
@@ -162,12 +164,12 @@ impl Local {
     /// Handles a deadline.
     pub fn handle_timeout<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
         let now = core.now;
-        self.requester.on_timeout(core, sq, &mut self.way, now, env);
+        self.requester.on_timeout(core, sq, &mut self.ring, now, env);
     }
 
     /// Sends answers first, then requests.
     pub fn poll_transmit<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
-        self.responder.transmit(core, &mut self.way, env);
+        self.responder.transmit(core, &mut self.ring, env);
         if core.fault.is_none() && matches!(core.state(), QpState::Rts | QpState::Sqd) {
             self.advance(core, sq, env);
         }
@@ -175,24 +177,24 @@ impl Local {
 
     /// Sends the due acknowledgement, if any.
     pub fn flush_ack<E: Env>(&mut self, core: &mut Core, env: &mut E) {
-        if self.way.ack_due {
-            self.responder.acknowledge(core, &mut self.way, env);
+        if self.ring.ack_due {
+            self.responder.acknowledge(core, &mut self.ring, env);
         }
     }
 
     /// Returns whether [`Local::flush_ack`] has something to send.
     pub fn owes_ack(&self) -> bool {
-        self.way.ack_due
+        self.ring.ack_due
     }
 
     /// Returns whether [`Local::poll_transmit`] would do something. A due acknowledgement alone is no reason: it waits
     /// for a frame to ride on, or for [`Local::flush_ack`].
     #[inline]
     pub fn wants_transmit(&self, core: &Core, sq: &SendQueue, now: Instant) -> bool {
-        self.way.is_open(now)
+        self.ring.is_open(now)
             && (self.responder.has_answers()
                 || matches!(core.state(), QpState::Rts | QpState::Sqd)
-                    && self.requester.step(core, sq, &self.way, now).is_some())
+                    && self.requester.step(core, sq, &self.ring, now).is_some())
     }
 
     /// Returns when [`Local::handle_timeout`] must be called.
@@ -202,6 +204,6 @@ impl Local {
             QpState::Rts | QpState::Sqd => self.requester.poll_timeout(),
             _ => None,
         };
-        own.into_iter().chain(self.way.full_until).min()
+        own.into_iter().chain(self.ring.full_until).min()
     }
 }

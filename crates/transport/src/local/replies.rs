@@ -1,5 +1,5 @@
 //! The responder's output, in the order of the requests: bytes of READs and results of atomic operations first, as far
-//! as the lane has room; then any refusal.
+//! as the ring has room; then any refusal.
 
 use std::collections::VecDeque;
 
@@ -8,9 +8,9 @@ use weft_verbs::Access;
 use crate::Env;
 use crate::core::Core;
 use crate::execute::Answered;
-use crate::same_host::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, Outgoing};
+use crate::frame::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, Outgoing};
 
-use super::Way;
+use super::PeerRing;
 
 /// Most queued replies beyond the depth granted to the peer, which may have repeated each request.
 const REPEATED_MAX: usize = 64;
@@ -87,10 +87,10 @@ impl Replies {
         }
     }
 
-    /// Sends as much as the lane has room for. `Err`: a READ can no longer be answered, which ends the connection.
-    pub fn transmit<E: Env>(&mut self, core: &mut Core, way: &mut Way, env: &mut E) -> Result<(), u32> {
+    /// Sends as much as the ring has room for. `Err`: a READ can no longer be answered, which ends the connection.
+    pub fn transmit<E: Env>(&mut self, core: &mut Core, ring: &mut PeerRing, env: &mut E) -> Result<(), u32> {
         while let Some(reply) = self.queue.front_mut() {
-            match send(core, reply, way, env) {
+            match send(core, reply, ring, env) {
                 Ok(true) => {
                     self.queue.pop_front();
                 }
@@ -104,8 +104,8 @@ impl Replies {
         }
         if let Outcome::Say(kind, code, epoch) = self.verdict {
             let mut frame = Frame::new(kind, core.qpn, core.attr.dest_qpn);
-            (frame.seq, frame.code, frame.epoch) = (way.expected, code, epoch);
-            if way.push(core, frame, Outgoing::NONE, env) {
+            (frame.seq, frame.code, frame.epoch) = (ring.expected, code, epoch);
+            if ring.push(core, frame, Outgoing::NONE, env) {
                 self.verdict = Outcome::None;
             }
         }
@@ -114,12 +114,12 @@ impl Replies {
 }
 
 /// Sends frames of a reply. Returns whether that was the last.
-fn send<E: Env>(core: &mut Core, reply: &mut Reply, way: &mut Way, env: &mut E) -> Result<bool, ()> {
+fn send<E: Env>(core: &mut Core, reply: &mut Reply, ring: &mut PeerRing, env: &mut E) -> Result<bool, ()> {
     let mut frame = Frame::new(FrameKind::AtomicResult, core.qpn, core.attr.dest_qpn);
     (frame.seq, frame.epoch) = (reply.seq, reply.epoch);
     let (pd, key, addr, len) = match reply.found {
-        Answered::Done => return Ok(way.push(core, frame, Outgoing::NONE, env)),
-        Answered::Value(value) => return Ok(way.push(core, frame, Outgoing::Bytes(&value.to_ne_bytes()), env)),
+        Answered::Done => return Ok(ring.push(core, frame, Outgoing::NONE, env)),
+        Answered::Value(value) => return Ok(ring.push(core, frame, Outgoing::Bytes(&value.to_ne_bytes()), env)),
         Answered::Read { pd, rkey, va, len } => (pd, rkey, va, len),
     };
     frame.kind = FrameKind::ReadData;
@@ -138,7 +138,7 @@ fn send<E: Env>(core: &mut Core, reply: &mut Reply, way: &mut Way, env: &mut E) 
         let last = offset + bytes == len;
         frame.addr = offset;
         frame.flags.set(FrameFlags::LAST, last);
-        if !way.push(core, frame, Outgoing::Memory(range.as_slice()), env) {
+        if !ring.push(core, frame, Outgoing::Memory(range.as_slice()), env) {
             return Ok(false);
         }
         reply.sent += bytes;

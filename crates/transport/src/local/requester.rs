@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   una          nxt          max
-//!    ├── in lane ──┤── again ──┤── new: cur ──▶
+//!    ├── in ring ──┤── again ──┤── new: cur ──▶
 //! ```
 
 use smallvec::SmallVec;
@@ -11,20 +11,20 @@ use weft_verbs::op::{ListUse, TargetAction};
 use weft_verbs::{Instant, Op, QpState, QpType, SendFlags, SendOp, WcStatus};
 
 use crate::core::Core;
+use crate::frame::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, Outgoing};
+use crate::peers::Reach;
 use crate::progress::{self, SendProgress};
-use crate::same_host::{
-    FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, OPERANDS_MAX, Outgoing, Reach, operands,
-};
 use crate::segment;
 use crate::sq::{SendQueue, Wqe};
-use crate::{Env, SameHost};
+use crate::word::{OPERANDS_MAX, operands};
+use crate::{Env, Peers};
 
-use super::Way;
+use super::PeerRing;
 use super::watch::Watch;
 
 /// Most frames and direct copies per call, so that queue pairs take turns.
 const STEPS_MAX: u32 = 64;
-/// The peer fetches a SEND longer than this from the sender's memory, which avoids the copies into and out of the lane.
+/// The peer fetches a SEND longer than this from the sender's memory, which avoids the copies into and out of the ring.
 pub(super) const NAMED_MIN: u64 = 2048;
 
 /// Host memory of a request's bytes.
@@ -47,7 +47,7 @@ pub(crate) struct Requester {
     pub(super) progress: SendProgress,
     /// Number of retransmissions.
     pub(super) epoch: u8,
-    /// Requests in the lane that await answers; at most max_rd_atomic.
+    /// Requests in the ring that await answers; at most max_rd_atomic.
     pub(super) awaited: u32,
     pub(super) watch: Watch,
     pub(super) rnr_until: Option<Instant>,
@@ -56,7 +56,7 @@ pub(crate) struct Requester {
     /// Bytes of the request at `progress.cur` copied directly so far; the request counts as started after the last.
     pub(super) copied: u64,
     /// Position of a request that cannot take the direct path.
-    pub(super) by_lane: Option<u64>,
+    pub(super) by_ring: Option<u64>,
     /// Whether the peer cannot fetch from local memory.
     pub(super) bytes_only: bool,
 }
@@ -81,8 +81,8 @@ impl Requester {
 
     /// Returns the next possible action, if any.
     #[inline]
-    pub(super) fn step(&self, core: &Core, sq: &SendQueue, way: &Way, now: Instant) -> Option<Step> {
-        if !way.is_open(now) || self.rnr_until.is_some_and(|until| now < until) {
+    pub(super) fn step(&self, core: &Core, sq: &SendQueue, ring: &PeerRing, now: Instant) -> Option<Step> {
+        if !ring.is_open(now) || self.rnr_until.is_some_and(|until| now < until) {
             return None;
         }
         if self.progress.cur >= sq.tail() {
@@ -117,25 +117,32 @@ impl Requester {
     #[inline]
     fn goes_direct(&self, core: &Core, wqe: &Wqe) -> bool {
         core.direct
-            && self.by_lane != Some(self.progress.cur)
+            && self.by_ring != Some(self.progress.cur)
             && wqe.length > 0
             && matches!(wqe.op.info().action, TargetAction::Write | TargetAction::Read | TargetAction::Word)
     }
 
     /// Does everything possible now.
     #[inline]
-    pub fn advance<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, now: Instant, env: &mut E) {
+    pub fn advance<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        ring: &mut PeerRing,
+        now: Instant,
+        env: &mut E,
+    ) {
         if self.rnr_until.is_some_and(|until| until <= now) {
             self.rnr_until = None;
         }
         for _ in 0..STEPS_MAX {
-            let Some(step) = self.step(core, sq, way, now) else { break };
+            let Some(step) = self.step(core, sq, ring, now) else { break };
             let sends = match step {
                 Step::Continue => true,
-                Step::Copy => self.copy_direct(core, sq, way, env),
-                Step::Start => self.begin(core, sq, way, env),
+                Step::Copy => self.copy_direct(core, sq, ring, env),
+                Step::Start => self.begin(core, sq, ring, env),
             };
-            if sends && !self.send(core, sq, way, env) {
+            if sends && !self.send(core, sq, ring, env) {
                 break;
             }
             if core.fault.is_some() {
@@ -153,7 +160,7 @@ impl Requester {
 
     /// Starts the request at `cur`. Returns whether it must send frames.
     #[inline]
-    fn begin<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &Way, env: &mut E) -> bool {
+    fn begin<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, ring: &PeerRing, env: &mut E) -> bool {
         let wqe = sq.get(self.progress.cur);
         let checked = progress::begin(core, wqe, env).and_then(|sends| {
             // A request of one frame is checked when it is gathered.
@@ -163,11 +170,11 @@ impl Requester {
             Ok(sends)
         });
         match checked {
-            Ok(true) if self.goes_direct(core, wqe) && env.memory().reach(way.peer) != Reach::Lane => {
-                self.copy_direct(core, sq, way, env)
+            Ok(true) if self.goes_direct(core, wqe) && env.peers().reach(ring.peer) != Reach::Ring => {
+                self.copy_direct(core, sq, ring, env)
             }
             Ok(true) => {
-                core.direct &= env.memory().reach(way.peer) != Reach::Lane;
+                core.direct &= env.peers().reach(ring.peer) != Reach::Ring;
                 self.open(sq);
                 true
             }
@@ -182,7 +189,7 @@ impl Requester {
         }
     }
 
-    /// Sends the request at `cur` through the lane: numbers its frames.
+    /// Sends the request at `cur` through the ring: numbers its frames.
     #[inline]
     pub(super) fn open(&mut self, sq: &mut SendQueue) {
         let (first, bytes_only) = (self.progress.max, self.bytes_only);
@@ -229,7 +236,7 @@ impl Requester {
 
     /// Sends the frame at `nxt`. `false` if there was no room.
     #[inline]
-    fn send<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, way: &mut Way, env: &mut E) -> bool {
+    fn send<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, ring: &mut PeerRing, env: &mut E) -> bool {
         let wqe = sq.get(self.progress.cur);
         if !wqe.awaits_answer() {
             // Repeated READs may have requests between them that the peer has already executed.
@@ -240,7 +247,7 @@ impl Requester {
             self.progress.cur += 1;
             return true;
         }
-        let pushed = match self.push(core, wqe, way, env) {
+        let pushed = match self.push(core, wqe, ring, env) {
             Ok(pushed) => pushed,
             Err(status) => {
                 self.fail_here(core, sq, status, env);
@@ -248,7 +255,7 @@ impl Requester {
             }
         };
         if pushed && core.qp_type() == QpType::Uc {
-            // There are no answers: a frame in the lane is done.
+            // There are no answers: a frame in the ring is done.
             self.progress.nxt += 1;
             (self.progress.max, self.progress.una) = (self.progress.nxt, self.progress.nxt);
             if self.progress.nxt >= wqe.end() {
@@ -256,7 +263,7 @@ impl Requester {
                 self.retire(core, sq, env);
             }
         } else if pushed {
-            core.stats.lane_frames_resent += u64::from(self.progress.nxt < self.progress.max);
+            core.stats.ring_frames_resent += u64::from(self.progress.nxt < self.progress.max);
             self.progress.nxt += 1;
             self.progress.max = self.progress.max.max(self.progress.nxt);
             if self.progress.nxt >= wqe.end() {
@@ -266,7 +273,7 @@ impl Requester {
         pushed
     }
 
-    fn push<E: Env>(&self, core: &mut Core, wqe: &Wqe, way: &mut Way, env: &mut E) -> Result<bool, WcStatus> {
+    fn push<E: Env>(&self, core: &mut Core, wqe: &Wqe, ring: &mut PeerRing, env: &mut E) -> Result<bool, WcStatus> {
         let row = wqe.op.info();
         let Some(kind) = FrameKind::of(row.op) else { return Ok(true) };
         let mut frame = Frame::new(kind, core.qpn, core.attr.dest_qpn);
@@ -288,7 +295,7 @@ impl Requester {
             }
             (_, op) => Outgoing::Bytes(operands(row.op, op.operands(), &mut value)),
         };
-        Ok(way.push(core, frame, payload, env))
+        Ok(ring.push(core, frame, payload, env))
     }
 
     /// Builds a frame of a request that carries its bytes.

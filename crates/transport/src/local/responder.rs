@@ -12,10 +12,11 @@ use weft_wire::NakCode;
 use crate::Env;
 use crate::core::Core;
 use crate::execute::{Executed, Executor, FrameRequest, Refusal};
+use crate::frame::{Frame, FrameFlags, FrameKind, Outgoing};
+use crate::peers::PeerId;
 use crate::rq::RecvQueue;
-use crate::same_host::{Frame, FrameFlags, FrameKind, Outgoing, PeerId};
 
-use super::Way;
+use super::PeerRing;
 use super::replies::{Outcome, Replies};
 
 /// Code of a frame dropped because the peer cannot fetch the memory that it names: the requester must send the bytes.
@@ -35,7 +36,7 @@ impl Responder {
         self.executor.stop()
     }
 
-    /// Returns whether answers wait for room in the lane.
+    /// Returns whether answers wait for room in the ring.
     pub fn has_answers(&self) -> bool {
         !self.replies.is_empty()
     }
@@ -45,25 +46,25 @@ impl Responder {
         &mut self,
         core: &mut Core,
         rq: &mut RecvQueue,
-        way: &mut Way,
+        ring: &mut PeerRing,
         frame: &Frame,
         env: &mut E,
     ) {
-        let ahead = frame.seq.wrapping_sub(way.expected) as i32;
+        let ahead = frame.seq.wrapping_sub(ring.expected) as i32;
         if ahead > 0 {
-            core.stats.lane_frames_skipped += 1;
+            core.stats.ring_frames_skipped += 1;
             return;
         }
         if ahead < 0 {
             core.stats.duplicates += 1;
-            way.ack_due = true;
+            ring.ack_due = true;
             self.replies.repeat(frame.seq, frame.epoch, usize::from(core.attr.max_dest_rd_atomic));
             return;
         }
-        match self.execute(core, rq, way.peer, frame, env) {
+        match self.execute(core, rq, ring.peer, frame, env) {
             Ok(()) => {
-                way.expected = way.expected.wrapping_add(1);
-                way.ack_due = true;
+                ring.expected = ring.expected.wrapping_add(1);
+                ring.ack_due = true;
             }
             Err(Refusal::NotReady) => {
                 core.stats.rnr_naks_sent += 1;
@@ -75,7 +76,7 @@ impl Responder {
             Err(Refusal::Fatal { code, recv }) => self.refuse(core, code, recv, frame.epoch, env),
         }
         if self.has_answers() {
-            self.transmit(core, way, env);
+            self.transmit(core, ring, env);
         }
     }
 
@@ -102,22 +103,22 @@ impl Responder {
         &mut self,
         core: &mut Core,
         rq: &mut RecvQueue,
-        way: &mut Way,
+        ring: &mut PeerRing,
         frame: &Frame,
         env: &mut E,
     ) {
         let first = frame.flags.contains(FrameFlags::FIRST);
-        let goes_on = frame.seq == way.expected && !self.executor.is_idle();
+        let goes_on = frame.seq == ring.expected && !self.executor.is_idle();
         if first {
             self.executor.drop_message();
         }
         let is_message = frame.kind.op().is_some_and(Op::is_message);
         let taken = if is_message && !frame.flags.contains(FrameFlags::RENDEZVOUS) && (first || goes_on) {
-            self.execute(core, rq, way.peer, frame, env)
+            self.execute(core, rq, ring.peer, frame, env)
         } else {
             Err(Refusal::NotReady)
         };
-        way.expected = frame.seq.wrapping_add(1);
+        ring.expected = frame.seq.wrapping_add(1);
         if let Err(refusal) = taken {
             self.executor.drop_refused(core, refusal, env);
         }
@@ -130,18 +131,18 @@ impl Responder {
     }
 
     /// Sends the queued answers.
-    pub fn transmit<E: Env>(&mut self, core: &mut Core, way: &mut Way, env: &mut E) {
-        if let Err(seq) = self.replies.transmit(core, way, env) {
+    pub fn transmit<E: Env>(&mut self, core: &mut Core, ring: &mut PeerRing, env: &mut E) {
+        if let Err(seq) = self.replies.transmit(core, ring, env) {
             // The NAK is about the READ itself, whatever was executed since.
-            way.expected = seq;
+            ring.expected = seq;
             self.refuse(core, NakCode::REMOTE_ACCESS, None, 0, env);
-            let _ = self.replies.transmit(core, way, env);
+            let _ = self.replies.transmit(core, ring, env);
         }
     }
 
     /// Sends an acknowledgement up to the expected frame.
-    pub fn acknowledge<E: Env>(&mut self, core: &mut Core, way: &mut Way, env: &mut E) {
+    pub fn acknowledge<E: Env>(&mut self, core: &mut Core, ring: &mut PeerRing, env: &mut E) {
         let frame = Frame::new(FrameKind::Ack, core.qpn, core.attr.dest_qpn);
-        way.push(core, frame, Outgoing::NONE, env);
+        ring.push(core, frame, Outgoing::NONE, env);
     }
 }

@@ -1,4 +1,4 @@
-//! Two queue pairs of one host connected by lanes alone. These tests fix by hand what the simulator does at random:
+//! Two queue pairs of one host connected by rings alone. These tests fix by hand what the simulator does at random:
 //! which side takes which frame when.
 
 use weft_verbs::*;
@@ -76,8 +76,22 @@ fn a_missing_receive_is_waited_for_and_order_is_kept() {
     assert_eq!(p.worlds[1].take(RECV_CQ), [ok(0, 100), ok(1, 100), ok(2, 100)]);
     // Frames are no packets, so none counts as lost on a wire.
     let (sender, target) = (p.qps[0].stats(), p.qps[1].stats());
-    assert!(sender.lane_frames_resent > 0 && target.lane_frames_skipped > 0, "{sender:?} {target:?}");
+    assert!(sender.ring_frames_resent > 0 && target.ring_frames_skipped > 0, "{sender:?} {target:?}");
     assert_eq!((sender.retransmits, target.out_of_order), (0, 0));
+}
+
+#[test]
+fn a_closed_path_loses_frames_until_it_opens_again() {
+    let mut p = pair(64);
+    p.recv(1, 9, &[sge(0x1_0000, 100)]);
+    p.qps[0].set_path_open(false);
+    p.send(0, 1, SendOp::Send, &[sge(0, 100)]);
+    assert!(!p.run(Duration::from_millis(5)));
+    assert_eq!(p.worlds[0].lost_frames.first(), Some(&(0x10, 0x11)));
+    assert_eq!(p.worlds[1].wcs, []);
+    p.qps[0].set_path_open(true);
+    p.finish();
+    assert_eq!((p.worlds[0].take(SEND_CQ), p.worlds[1].take(RECV_CQ)), (vec![ok(1, 100)], vec![ok(9, 100)]));
 }
 
 #[test]
@@ -150,7 +164,7 @@ fn what_came_before_the_peer_was_ready_is_asked_again() {
     assert!(p.qps[1].stats().dropped > 0);
     for state in [QpState::Init, QpState::Rtr] {
         if state == QpState::Rtr {
-            p.qps[1].set_peer(crate::same_host::PeerId(0));
+            p.qps[1].set_peer(crate::peers::PeerId(0));
         }
         let attr = attr(1, state);
         p.qps[1].modify(p.now, &attr, QpAttrMask::all(), &mut p.worlds[1]);

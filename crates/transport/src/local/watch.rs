@@ -18,7 +18,7 @@ const RETRY_STRETCHED_MAX: Duration = Duration::from_secs(1);
 pub(super) enum Look {
     /// Not due yet, or there was progress.
     Fine,
-    /// A frame may be lost: repeat it, if the peer has taken the frames out of the lane.
+    /// A frame may be lost: repeat it, if the peer has taken the frames out of the ring.
     Doubt,
     /// The queue pair's timeout has expired.
     TimedOut,

@@ -1,4 +1,4 @@
-//! Memory of a side, and the lanes between the two sides of one host.
+//! Memory of a side, and the rings between the two sides of one host.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -6,23 +6,24 @@ use std::rc::Rc;
 
 use weft_verbs::Sge;
 
-use crate::same_host::{Frame, HostRange, Outgoing, PeerId};
-use crate::{Memory, SameHost};
+use crate::frame::{Frame, HostRange, Outgoing};
+use crate::peers::PeerId;
+use crate::{Memory, Peers};
 
 use super::BASE;
 
 /// A frame, its payload, and the bytes that the payload names.
-type InLane = (Frame, Vec<u8>, Vec<u8>);
+type InRing = (Frame, Vec<u8>, Vec<u8>);
 
 /// State shared by two processes of a host.
 pub struct Hall {
     room: usize,
-    /// Lane to each side.
-    lanes: [VecDeque<InLane>; 2],
-    /// Frames ever put into the lane of each side.
+    /// Ring to each side.
+    rings: [VecDeque<InRing>; 2],
+    /// Frames ever put into the ring of each side.
     written: [u64; 2],
     /// The current frame of each side.
-    current: [Option<InLane>; 2],
+    current: [Option<InRing>; 2],
     /// Whether each side is alive.
     pub alive: [bool; 2],
     /// Whether a side can fetch from the peer's memory.
@@ -33,7 +34,7 @@ impl Hall {
     pub fn new(room: usize) -> Rc<RefCell<Hall>> {
         Rc::new(RefCell::new(Hall {
             room,
-            lanes: Default::default(),
+            rings: Default::default(),
             written: [0; 2],
             current: [None, None],
             alive: [true; 2],
@@ -104,32 +105,32 @@ impl VecMemory {
     }
 }
 
-impl SameHost for VecMemory {
+impl Peers for VecMemory {
     fn push(&mut self, peer: PeerId, frame: &Frame, payload: Outgoing<'_>) -> bool {
         let (payload, named) = self.bytes_of(payload);
         let Some((_, mut hall)) = self.hall() else { return false };
         let to = peer.0 as usize;
-        if hall.lanes[to].len() >= hall.room {
+        if hall.rings[to].len() >= hall.room {
             return false;
         }
         let frame = Frame { bytes: payload.len() as u32, ..*frame };
-        hall.lanes[to].push_back((frame, payload, named));
+        hall.rings[to].push_back((frame, payload, named));
         hall.written[to] += 1;
         true
     }
-    fn lane_mark(&self, peer: PeerId) -> u64 {
+    fn ring_mark(&self, peer: PeerId) -> u64 {
         self.hall().map_or(0, |(_, hall)| hall.written[peer.0 as usize])
     }
     fn is_taken(&self, peer: PeerId, mark: u64) -> bool {
         let to = peer.0 as usize;
-        self.hall().is_none_or(|(_, hall)| hall.written[to] - hall.lanes[to].len() as u64 >= mark)
+        self.hall().is_none_or(|(_, hall)| hall.written[to] - hall.rings[to].len() as u64 >= mark)
     }
     fn is_alive(&self, peer: PeerId) -> bool {
         self.hall().is_some_and(|(_, hall)| hall.alive[peer.0 as usize])
     }
     fn next_frame(&mut self, _: PeerId) -> Option<Frame> {
         let (side, mut hall) = self.hall()?;
-        hall.current[side] = hall.lanes[side].pop_front();
+        hall.current[side] = hall.rings[side].pop_front();
         hall.current[side].as_ref().map(|(frame, ..)| *frame)
     }
     fn place(&mut self, offset: u32, to: HostRange) {

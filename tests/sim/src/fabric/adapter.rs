@@ -2,7 +2,7 @@
 //! port: it serialises packets and verifies them.
 
 use weft_fabric::{Fabric, PortRef};
-use weft_hca::{Hca, HcaConfig};
+use weft_hca::{Hca, HcaConfig, PacketsOnly};
 use weft_transport::{LocalRoute, Piece, RxPacket, TxBatch, TxPacket};
 use weft_verbs::{DeviceAttr, DeviceId, Gid, GidEntry, GidType, IbPortAttr, Instant, Mtu, PortAttr, PortState};
 use weft_wire::grh::Grh;
@@ -21,7 +21,7 @@ const NULL_BYTES: u64 = 1 << 20;
 
 /// An adapter.
 pub(super) struct Adapter {
-    pub hca: Hca<SimMemory>,
+    pub hca: Hca<PacketsOnly<SimMemory>>,
     pub port: PortRef,
     pub lid: u16,
     pub gid: Gid,
@@ -37,7 +37,7 @@ impl Adapter {
         let null = memory.alloc_null(NULL_BYTES);
         let seed = std::array::from_fn(|_| rng.bits());
         let config = HcaConfig { slot, seed, privileged: false, null_memory: null..null + NULL_BYTES };
-        let mut adapter = Adapter { hca: Hca::new(config, memory), port, lid, gid };
+        let mut adapter = Adapter { hca: Hca::new(config, PacketsOnly::parts(memory)), port, lid, gid };
         adapter.hca.send_fabric_packets();
         adapter.follow(fabric);
         adapter

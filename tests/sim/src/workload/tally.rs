@@ -54,7 +54,7 @@ impl Tally {
                 tally.add(name, *count);
             }
             for (name, count) in [
-                ("lane_full", stats.full),
+                ("ring_full", stats.full),
                 ("direct_refused", stats.refused),
                 ("direct_broke", stats.broke),
                 ("fetched", stats.fetched),

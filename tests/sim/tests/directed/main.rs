@@ -43,7 +43,7 @@ mod direct {
 }
 
 #[path = "."]
-mod lanes {
+mod rings {
     mod bed;
     mod big;
     mod datagrams;
@@ -59,5 +59,5 @@ mod lanes {
 
     use bed::*;
 
-    const PATH: weft_sim::Path = weft_sim::Path::Lanes;
+    const PATH: weft_sim::Path = weft_sim::Path::Rings;
 }

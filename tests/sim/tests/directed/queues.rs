@@ -414,7 +414,10 @@ fn a_null_region_reads_zero_and_swallows() {
     assert_eq!(statuses(&a.poll(&mut world)), done);
     world.hosts[0].hca.dereg_mr(keys.id).unwrap();
     // Without system memory behind it, the null region does not exist.
-    let mut hca = weft_hca::Hca::new(weft_hca::HcaConfig::default(), weft_sim::SimMemory::new(1 << 44));
+    let mut hca = weft_hca::Hca::new(
+        weft_hca::HcaConfig::default(),
+        weft_hca::PacketsOnly::parts(weft_sim::SimMemory::new(1 << 44)),
+    );
     hca.set_device(DEVICE, weft_sim::world::device(0, world.hosts[0].ip));
     let pd = hca.alloc_pd(DEVICE, 0).unwrap();
     assert!(hca.alloc_null_mr(pd).is_err());

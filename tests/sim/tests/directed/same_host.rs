@@ -1,12 +1,12 @@
 //! Situations that only processes of one machine meet: copies without the peer's work, keys that end during a copy,
-//! stopped peers, full lanes, lists that cannot be fetched.
+//! stopped peers, full rings, lists that cannot be fetched.
 
 use weft_sim::{Path, QpOptions, Ways, World, end, pair};
 use weft_verbs::{Access, Duration, QpAttr, QpState, QpType, RemoteTarget, SendOp, Sge, WcStatus};
 
 use super::{PATH, fill, look, memory, open, setup, statuses, target};
 
-/// Returns whether direct copies are impossible: no common machine, or only lanes between processes.
+/// Returns whether direct copies are impossible: no common machine, or only rings between processes.
 fn without_direct_copies() -> bool {
     PATH != Path::Direct
 }
@@ -86,10 +86,10 @@ fn a_region_that_is_taken_back_in_the_middle_of_a_long_copy_is_not_touched_again
 
 #[test]
 fn reads_that_are_asked_again_may_be_answered_meanwhile() {
-    // The lanes are so narrow that responses arrive while later requests find no receive and must be retried.
+    // The rings are so narrow that responses arrive while later requests find no receive and must be retried.
     for frames in 1..=4 {
         for reads in 1..=6 {
-            let Some(mut world) = with(|ways| (ways.lane_frames, ways.reach) = (frames, Ways::LANES.reach)) else {
+            let Some(mut world) = with(|ways| (ways.ring_frames, ways.reach) = (frames, Ways::RINGS.reach)) else {
                 return;
             };
             let options = QpOptions { min_rnr_timer: 1, rd_atomic: 8, ..QpOptions::default() };
@@ -113,7 +113,7 @@ fn reads_that_are_asked_again_may_be_answered_meanwhile() {
                 b.recv(&mut world, wr_id, room).unwrap();
             }
             world.settle();
-            assert_eq!(statuses(&a.poll(&mut world)), want, "{reads} reads, lanes of {frames} frames");
+            assert_eq!(statuses(&a.poll(&mut world)), want, "{reads} reads, rings of {frames} frames");
             assert_eq!(look(&mut world, &a, &back), vec![0x24; 40_000]);
         }
     }
@@ -146,7 +146,7 @@ fn what_cannot_be_fetched_is_sent() {
 
 #[test]
 fn atomics_of_several_processes_add_up() {
-    // Two processes use direct access or lanes; the third owns the word, and adds too.
+    // Two processes use direct access or rings; the third owns the word, and adds too.
     let mut world = World::with(7, 3, false, weft_sim::Faults::NONE, PATH.ways());
     let options = QpOptions::default();
     let parts: Vec<_> = (0..3).map(|host| end::parts(&mut world, host)).collect();

@@ -4,8 +4,10 @@ use std::os::fd::OwnedFd;
 
 use weft_sys::share::{Arena, Extent, View};
 use weft_sys::shared;
-use weft_transport::SameHost;
-use weft_transport::same_host::{AtomicOp, Direct, HostRange, KeyView, Outgoing, QpView, Reach};
+use weft_transport::Peers;
+use weft_transport::frame::{HostRange, Outgoing};
+use weft_transport::peers::{Direct, KeyView, QpView, Reach};
+use weft_transport::word::AtomicOp;
 use weft_verbs::Access;
 
 use super::pair::{KEY, PD, PEER, QPN, config_of, direct, host, range_of};

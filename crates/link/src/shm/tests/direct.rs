@@ -1,7 +1,9 @@
 //! Copies into and out of a peer's memory.
 
-use weft_transport::SameHost;
-use weft_transport::same_host::{AtomicOp, Direct, HostRange, KeyView, Outgoing, PeerId, QpView, Reach};
+use weft_transport::Peers;
+use weft_transport::frame::{HostRange, Outgoing};
+use weft_transport::peers::{Direct, KeyView, PeerId, QpView, Reach};
+use weft_transport::word::AtomicOp;
 use weft_verbs::{Access, PdId, Sge};
 
 use super::pair::{KEY, PD, PEER, QPN, direct, offer, pair, range_of};

@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering;
 
 use proptest::prelude::*;
 use weft_sys::shared::{self, Shared};
-use weft_transport::SameHost;
-use weft_transport::same_host::{AtomicOp, Outgoing, Reach};
+use weft_transport::Peers;
+use weft_transport::frame::Outgoing;
+use weft_transport::peers::Reach;
+use weft_transport::word::AtomicOp;
 use weft_verbs::{Access, Sge};
 
 use super::pair::{KEY, PEER, QPN, config_of, direct, host, offer, pair, range_of, receive, send};
@@ -55,7 +57,7 @@ fn use_all(victim: &mut Host) {
     let range = range_of(&mut memory);
     for _ in 0..4 {
         if let Some((_, frame, _)) = receive(victim) {
-            assert!(frame.bytes <= weft_transport::same_host::FRAME_BYTES_MAX);
+            assert!(frame.bytes <= weft_transport::frame::FRAME_BYTES_MAX);
         }
         send(victim, 1, &[1; 100]);
         victim.ring_doorbells();
@@ -190,7 +192,7 @@ fn the_kernel_copies_only_into_the_process_whose_board_it_is() {
         }
         victim.directory.word(TIERS_USED).store(1, Ordering::Relaxed);
         let done = victim.host.write_direct(&direct(0, 4, Access::REMOTE_WRITE), Outgoing::Bytes(b"data"));
-        assert_eq!((done, victim.host.reach(PEER)), (copies, if copies { Reach::Kernel } else { Reach::Lane }));
+        assert_eq!((done, victim.host.reach(PEER)), (copies, if copies { Reach::Kernel } else { Reach::Ring }));
         assert_eq!(&memory[..4], if copies { b"data" } else { &[0; 4][..] });
         memory = [0; 64];
     }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use weft_sys::shared;
-use weft_transport::SameHost;
-use weft_transport::same_host::{FrameKind, KeyView};
+use weft_transport::Peers;
+use weft_transport::frame::FrameKind;
+use weft_transport::peers::KeyView;
 use weft_verbs::Access;
 
 use super::pair::{KEY, PD, PEER, config_of, host, pair, receive, send};

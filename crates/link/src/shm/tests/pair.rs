@@ -4,8 +4,9 @@ use std::os::fd::AsFd;
 
 use weft_sys::event::EventFd;
 use weft_sys::{pidfd, shared};
-use weft_transport::SameHost;
-use weft_transport::same_host::{Direct, Frame, FrameKind, HostRange, KeyView, Outgoing, PeerId, QpView};
+use weft_transport::Peers;
+use weft_transport::frame::{Frame, FrameKind, HostRange, Outgoing};
+use weft_transport::peers::{Direct, KeyView, PeerId, QpView};
 use weft_verbs::{Access, PdId};
 
 use crate::shm::{DIRECTORY_BYTES, Host, HostConfig, PAIR_BYTES, PeerConfig};

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use weft_sys::{pidfd, shared};
-use weft_transport::SameHost;
-use weft_transport::same_host::{Outgoing, PeerId, QpView};
+use weft_transport::Peers;
+use weft_transport::frame::Outgoing;
+use weft_transport::peers::{PeerId, QpView};
 use weft_verbs::Access;
 
 use super::pair::{KEY, PD, PEER, QPN, config_of, direct, host, offer, pair, range_of, receive, send};

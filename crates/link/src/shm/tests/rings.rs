@@ -1,7 +1,8 @@
 //! Frames through rings.
 
-use weft_transport::SameHost;
-use weft_transport::same_host::{FRAME_BYTES_MAX, Frame, HostRange, Outgoing, PeerId};
+use weft_transport::Peers;
+use weft_transport::frame::{FRAME_BYTES_MAX, Frame, HostRange, Outgoing};
+use weft_transport::peers::PeerId;
 use weft_verbs::Sge;
 
 use super::pair::{PEER, frame, pair, range_of, receive, send};
@@ -15,7 +16,7 @@ fn frames_arrive_in_order_with_their_payload() {
         assert!(send(&mut a, seq, &payload));
         let (peer, got, bytes) = receive(&mut b).unwrap();
         assert_eq!((peer, got, bytes), (PEER, Frame { bytes: payload.len() as u32, ..frame(seq) }, payload));
-        assert!(a.is_taken(PEER, a.lane_mark(PEER)));
+        assert!(a.is_taken(PEER, a.ring_mark(PEER)));
     }
     assert!(receive(&mut b).is_none());
 }
@@ -29,7 +30,7 @@ fn a_full_ring_takes_nothing_until_room_is_given_back() {
         sent += 1;
     }
     assert_eq!(sent, 15);
-    let mark = a.lane_mark(PEER);
+    let mark = a.ring_mark(PEER);
     assert!(!a.is_taken(PEER, mark));
     for seq in 0..sent {
         assert_eq!(receive(&mut b).unwrap().1.seq, seq);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use weft_hca::Hca;
+use weft_hca::{Hca, PacketsOnly};
 use weft_transport::Memory;
 use weft_verbs::{
     Access, AddressVector, CqId, CqInit, Instant, Mtu, PdId, QpAttr, QpAttrMask as Mask, QpCap, QpId, QpInit, QpState,
@@ -80,7 +80,13 @@ enum Verb {
 }
 
 impl Talker {
-    pub fn new(hca: &mut Hca<SimMemory>, pd: PdId, (at, host): (usize, usize), kind: QpType, sl: u8) -> Talker {
+    pub fn new(
+        hca: &mut Hca<PacketsOnly<SimMemory>>,
+        pd: PdId,
+        (at, host): (usize, usize),
+        kind: QpType,
+        sl: u8,
+    ) -> Talker {
         let cq = hca.create_cq(DEVICE, &CqInit { cqe: 256, cookie: 0, ignore_overrun: false }).expect("a queue");
         let cap =
             QpCap { max_send_wr: DEPTH, max_recv_wr: DEPTH, max_send_sge: 1, max_recv_sge: 1, max_inline_data: 0 };
@@ -131,7 +137,13 @@ impl Talker {
     }
 
     /// Modifies the queue pair from RESET to RTS: a new life.
-    pub fn connect(&mut self, hca: &mut Hca<SimMemory>, now: Instant, [own, other]: [u32; 2], path_mtu: Mtu) {
+    pub fn connect(
+        &mut self,
+        hca: &mut Hca<PacketsOnly<SimMemory>>,
+        now: Instant,
+        [own, other]: [u32; 2],
+        path_mtu: Mtu,
+    ) {
         self.life += 1;
         let peer = self.peers.first().expect("a peer");
         let attr = QpAttr {
@@ -160,7 +172,7 @@ impl Talker {
     }
 
     /// Modifies the queue pair to RESET, which drops all outstanding work.
-    pub fn reset(&mut self, hca: &mut Hca<SimMemory>, now: Instant) {
+    pub fn reset(&mut self, hca: &mut Hca<PacketsOnly<SimMemory>>, now: Instant) {
         let attr = QpAttr { qp_state: QpState::Reset, ..QpAttr::default() };
         hca.modify_qp(now, self.qp, &attr, Mask::STATE).expect("any state may be left");
         while let Ok(1..) = hca.poll_cq(self.cq, &mut [Wc::default(); 16]) {}
@@ -204,7 +216,7 @@ impl Talker {
     }
 
     /// Posts receives, and sends within the budget.
-    pub fn post(&mut self, hca: &mut Hca<SimMemory>, now: Instant) {
+    pub fn post(&mut self, hca: &mut Hca<PacketsOnly<SimMemory>>, now: Instant) {
         if self.broken.is_some() {
             return;
         }
@@ -230,7 +242,7 @@ impl Talker {
         }
     }
 
-    fn post_receives(&mut self, hca: &mut Hca<SimMemory>) {
+    fn post_receives(&mut self, hca: &mut Hca<PacketsOnly<SimMemory>>) {
         while self.ready < self.came + u64::from(DEPTH) {
             let addr = Self::buffer(self.base, Verb::Send, self.ready);
             let list = [Sge { addr, length: ROOM as u32, lkey: self.key }];
@@ -240,7 +252,7 @@ impl Talker {
     }
 
     /// Takes completions; the patterns of messages from others are known by the senders' indices.
-    pub fn take_completions(&mut self, hca: &mut Hca<SimMemory>, now: Instant, lives: &[u64]) {
+    pub fn take_completions(&mut self, hca: &mut Hca<PacketsOnly<SimMemory>>, now: Instant, lives: &[u64]) {
         let mut some = [Wc::default(); 16];
         while let Ok(n @ 1..) = hca.poll_cq(self.cq, &mut some) {
             for wc in &some[..n] {
@@ -264,7 +276,7 @@ impl Talker {
         }
     }
 
-    fn on_done(&mut self, hca: &mut Hca<SimMemory>, wc: &Wc) {
+    fn on_done(&mut self, hca: &mut Hca<PacketsOnly<SimMemory>>, wc: &Wc) {
         let number = wc.wr_id;
         assert_eq!(number, self.done, "in order, once");
         self.done += 1;
@@ -274,7 +286,7 @@ impl Talker {
         }
     }
 
-    fn on_message(&mut self, hca: &mut Hca<SimMemory>, wc: &Wc, lives: &[u64]) {
+    fn on_message(&mut self, hca: &mut Hca<PacketsOnly<SimMemory>>, wc: &Wc, lives: &[u64]) {
         let imm = u32::from_be(wc.imm_data);
         let (from, life, number) = ((imm >> 24) as usize, u64::from(imm >> 16 & 0xff), u64::from(imm & 0xffff));
         assert_eq!(wc.wr_id, self.came, "receives are used in order");
@@ -301,7 +313,7 @@ impl Talker {
     }
 
     /// Checks that a message has the bytes that the peer sent.
-    fn judge(hca: &mut Hca<SimMemory>, buffer: u64, (from, number, length): (usize, u64, u64)) {
+    fn judge(hca: &mut Hca<PacketsOnly<SimMemory>>, buffer: u64, (from, number, length): (usize, u64, u64)) {
         let bytes = hca.memory().bytes(buffer, length as usize);
         let wanted = (number * 131 % (ROOM - LENGTH_MAX)..).map(|at| pattern_byte(from as u64, at));
         assert!(

@@ -1,16 +1,18 @@
-//! A simulated process's access to the other processes of its host: lanes, boards, and direct copies. It makes every
+//! A simulated process's access to the other processes of its host: rings, boards, and direct copies. It makes every
 //! check that the real implementation must make, and panics on any use that the trait forbids.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use weft_transport::SameHost;
-use weft_transport::same_host::{
-    AtomicOp, Direct, FRAME_BYTES_MAX, Frame, HostRange, KeyView, Outgoing, PeerId, QpView, Reach,
-};
+use weft_hca::paths::NoPaths;
+use weft_hca::{HostInterface, HostParts};
+use weft_transport::Peers;
+use weft_transport::frame::{FRAME_BYTES_MAX, Frame, HostRange, Outgoing};
+use weft_transport::peers::{Direct, KeyView, PeerId, QpView, Reach};
+use weft_transport::word::AtomicOp;
 use weft_verbs::{Qpn, Sge};
 
-use crate::machine::{Lane, Machine, peer_id, process_of};
+use crate::machine::{Machine, Ring, peer_id, process_of};
 use crate::memory::{Regions, SimMemory};
 
 /// A process's place on its machine.
@@ -18,6 +20,33 @@ use crate::memory::{Regions, SimMemory};
 pub struct Seat {
     pub(crate) machine: Rc<RefCell<Machine>>,
     pub(crate) me: usize,
+}
+
+/// The other processes of a process's host, as it accesses them.
+#[derive(Debug)]
+pub struct SimPeers {
+    /// Its own memory.
+    pub(crate) regions: Rc<RefCell<Regions>>,
+    /// Its place on its host; `None` if it meets no process there.
+    pub(crate) seat: Option<Seat>,
+}
+
+/// The parts of a simulated process that its adapter works with.
+#[derive(Debug)]
+pub struct SimHost;
+
+impl HostInterface for SimHost {
+    type Memory = SimMemory;
+    type Peers = SimPeers;
+    type Paths = NoPaths;
+}
+
+impl SimHost {
+    /// Returns the parts of a process at this place of a machine.
+    pub fn parts(memory: SimMemory, seat: Option<Seat>) -> HostParts<SimHost> {
+        let peers = SimPeers { regions: memory.regions.clone(), seat };
+        HostParts { memory, peers, paths: NoPaths }
+    }
 }
 
 /// Bytes copied at once.
@@ -70,7 +99,7 @@ impl Machine {
         assert!(len <= at.whole && !at.need.is_empty(), "{len} bytes of {at:?}");
         let target = process_of(me, at.peer);
         let process = &self.processes[target];
-        if !process.alive || self.ways.reach == Reach::Lane {
+        if !process.alive || self.ways.reach == Reach::Ring {
             return None;
         }
         let qp = process.qps.get(&at.dest_qpn)?;
@@ -96,19 +125,19 @@ impl Machine {
         len
     }
 
-    fn lane(&self, from: usize, to: usize) -> Option<&Lane> {
-        self.lanes.get(&(from, to))
+    fn ring_of(&self, from: usize, to: usize) -> Option<&Ring> {
+        self.rings.get(&(from, to))
     }
 
     /// Returns the payload of the frame that a process is handling, from an offset on.
     fn payload(&self, me: usize, offset: u32) -> &[u8] {
         let from = self.processes[me].current.expect("payload is asked for while no frame is the current one");
-        let held = self.lanes[&(from, me)].held.front().expect("the current frame");
+        let held = self.rings[&(from, me)].held.front().expect("the current frame");
         held.payload.get(offset as usize..).unwrap_or_default()
     }
 }
 
-impl SimMemory {
+impl SimPeers {
     fn parts(&self) -> Option<(Rc<RefCell<Machine>>, usize)> {
         self.seat.as_ref().map(|seat| (seat.machine.clone(), seat.me))
     }
@@ -131,7 +160,7 @@ impl SimMemory {
     }
 }
 
-impl SameHost for SimMemory {
+impl Peers for SimPeers {
     fn push(&mut self, peer: PeerId, frame: &Frame, payload: Outgoing<'_>) -> bool {
         let Some((machine, me)) = self.parts() else { return false };
         assert!(payload.len() <= FRAME_BYTES_MAX.into(), "a frame of {} bytes: {frame:?}", payload.len());
@@ -139,14 +168,21 @@ impl SameHost for SimMemory {
         machine.borrow_mut().put(me, process_of(me, peer), *frame, bytes)
     }
 
-    fn lane_mark(&self, peer: PeerId) -> u64 {
+    fn ring_mark(&self, peer: PeerId) -> u64 {
         let Some((machine, me)) = self.parts() else { return 0 };
-        machine.borrow().lane(me, process_of(me, peer)).map_or(0, |lane| lane.written)
+        machine.borrow().ring_of(me, process_of(me, peer)).map_or(0, |ring| ring.written)
     }
 
     fn is_taken(&self, peer: PeerId, mark: u64) -> bool {
         let Some((machine, me)) = self.parts() else { return true };
-        machine.borrow().lane(me, process_of(me, peer)).is_none_or(|lane| lane.taken >= mark)
+        machine.borrow().ring_of(me, process_of(me, peer)).is_none_or(|ring| ring.taken >= mark)
+    }
+
+    /// Slot n is that of process n - 1.
+    fn peer_of_slot(&self, slot: u32) -> Option<PeerId> {
+        let (machine, me) = self.parts()?;
+        let process = (slot as usize).checked_sub(1)?;
+        (process < machine.borrow().processes.len()).then(|| peer_id(me, process))
     }
 
     fn is_alive(&self, peer: PeerId) -> bool {
@@ -163,7 +199,7 @@ impl SameHost for SimMemory {
             return None;
         }
         let turn = process.turn;
-        let waits = |from: &usize| machine.lanes.get(&(*from, me)).is_some_and(|lane| !lane.held.is_empty());
+        let waits = |from: &usize| machine.rings.get(&(*from, me)).is_some_and(|ring| !ring.held.is_empty());
         let from = (0..count).map(|step| (turn + step) % count).find(waits)?;
         machine.processes[me].turn = from + 1;
         Some(peer_id(me, from))
@@ -175,7 +211,7 @@ impl SameHost for SimMemory {
         let from = process_of(me, peer);
         let process = &mut machine.processes[me];
         assert_eq!(process.current, None, "the frame before was not given back");
-        let frame = machine.lanes.get(&(from, me))?.held.front()?.frame;
+        let frame = machine.rings.get(&(from, me))?.held.front()?.frame;
         process.budget = process.budget.checked_sub(1)?;
         process.current = Some(from);
         Some(frame)
@@ -201,17 +237,17 @@ impl SameHost for SimMemory {
         let Some((machine, me)) = self.parts() else { return };
         let machine = &mut *machine.borrow_mut();
         let from = machine.processes[me].current.take().expect("no frame is the current one");
-        let lane = machine.lanes.get_mut(&(from, me)).expect("the lane of the current frame");
-        let held = lane.held.pop_front().expect("the current frame");
-        lane.bytes -= held.payload.len();
-        lane.taken += 1;
+        let ring = machine.rings.get_mut(&(from, me)).expect("the ring of the current frame");
+        let held = ring.held.pop_front().expect("the current frame");
+        ring.bytes -= held.payload.len();
+        ring.taken += 1;
     }
 
     fn fetch(&mut self, peer: PeerId, from: &Sge, offset: u64, to: HostRange) -> bool {
         let Some((machine, me)) = self.parts() else { return false };
         let machine = &mut *machine.borrow_mut();
         let target = process_of(me, peer);
-        if machine.ways.reach == Reach::Lane || !machine.processes[target].alive {
+        if machine.ways.reach == Reach::Ring || !machine.processes[target].alive {
             return false;
         }
         if machine.rng.chance(machine.ways.fetch_fails.into(), 10_000) {
@@ -236,7 +272,7 @@ impl SameHost for SimMemory {
     }
 
     fn reach(&self, peer: PeerId) -> Reach {
-        let Some((machine, me)) = self.parts() else { return Reach::Lane };
+        let Some((machine, me)) = self.parts() else { return Reach::Ring };
         process_of(me, peer);
         machine.borrow().ways.reach
     }

@@ -1,23 +1,19 @@
-//! The other processes of this host, as the adapter has them beside its memory: none while packets are forced or
-//! meeting is impossible, otherwise [`weft_link::shm`]. This module tells it which pages of each key's memory are
-//! shared.
+//! The other processes of this host: none while packets are forced or meeting is impossible, otherwise
+//! [`weft_link::shm`]. This module tells it which pages of each key's memory are shared.
 
 use std::collections::BTreeMap;
 
 use weft_link::shm::Host;
 use weft_sys::share::Extent;
-use weft_transport::SameHost;
-use weft_transport::same_host::{
-    AtomicOp, Direct, FabricWay, Frame, HostRange, KeyView, Outgoing, PeerId, QpView, Reach, WayState,
-};
+use weft_transport::Peers;
+use weft_transport::frame::{Frame, HostRange, Outgoing};
+use weft_transport::peers::{Direct, KeyView, PeerId, QpView, Reach};
+use weft_transport::word::AtomicOp;
 use weft_verbs::{Qpn, Sge};
-
-use crate::fabric::FabricWays;
-use crate::memory::HostMemory;
 
 /// The other processes of this host.
 #[derive(Debug, Default)]
-pub struct Neighbours {
+pub struct HostPeers {
     host: Option<Box<Host>>,
     /// Shared part of the region that is being registered.
     registering: Option<Extent>,
@@ -25,11 +21,9 @@ pub struct Neighbours {
     extents: BTreeMap<u64, (u32, Extent)>,
     /// Host addresses of these regions, by key.
     addresses: BTreeMap<u32, u64>,
-    /// Paths over the InfiniBand fabric.
-    pub(crate) fabric: FabricWays,
 }
 
-impl Neighbours {
+impl HostPeers {
     /// Enables meeting processes of the host.
     pub fn set_host(&mut self, host: Host) {
         self.host = Some(Box::new(host));
@@ -39,6 +33,13 @@ impl Neighbours {
     #[inline]
     pub fn host(&mut self) -> Option<&mut Host> {
         self.host.as_deref_mut()
+    }
+
+    /// Handles the daemon's message that a process is gone.
+    pub fn on_gone(&mut self, slot: u32, generation: u64) {
+        if let Some(host) = self.host() {
+            host.on_gone(slot, generation);
+        }
     }
 
     /// Sets the shared part of the region about to be registered; `None` afterwards.
@@ -84,73 +85,37 @@ impl Neighbours {
     }
 }
 
-impl HostMemory {
-    /// Handles the daemon's message that a process is gone.
-    pub(crate) fn on_gone(&mut self, slot: u32, generation: u64) {
-        if let Some(host) = self.same_host.host() {
-            host.on_gone(slot, generation);
-        }
-    }
-
-    #[inline]
-    fn host(&mut self) -> Option<&mut Host> {
-        self.same_host.host.as_deref_mut()
-    }
-
-    #[inline]
-    fn host_ref(&self) -> Option<&Host> {
-        self.same_host.host.as_deref()
-    }
-}
-
-impl SameHost for HostMemory {
+impl Peers for HostPeers {
     #[inline]
     fn push(&mut self, peer: PeerId, frame: &Frame, payload: Outgoing<'_>) -> bool {
-        if self.same_host.fabric.loses(frame.src_qpn) {
-            self.same_host.fabric.on_lost_frame(frame);
-            return true;
-        }
         self.host().is_some_and(|host| host.push(peer, frame, payload))
     }
 
     #[inline]
-    fn lane_mark(&self, peer: PeerId) -> u64 {
-        self.host_ref().map_or(0, |host| host.lane_mark(peer))
+    fn ring_mark(&self, peer: PeerId) -> u64 {
+        self.host.as_deref().map_or(0, |host| host.ring_mark(peer))
     }
 
     fn is_taken(&self, peer: PeerId, mark: u64) -> bool {
-        self.host_ref().is_none_or(|host| host.is_taken(peer, mark))
+        self.host.as_deref().is_none_or(|host| host.is_taken(peer, mark))
     }
 
     fn has_taken(&self, peer: PeerId, mark: u64) -> bool {
-        self.host_ref().is_none_or(|host| host.has_taken(peer, mark))
+        self.host.as_deref().is_none_or(|host| host.has_taken(peer, mark))
     }
 
     #[inline]
-    fn neighbour(&mut self, slot: u32) -> Option<PeerId> {
-        self.host()?.neighbour(slot)
+    fn peer_of_slot(&self, slot: u32) -> Option<PeerId> {
+        self.host.as_deref()?.peer_of_slot(slot)
     }
 
-    fn fabric_way(&mut self, way: &FabricWay) -> WayState {
-        match self.same_host.fabric.find(way) {
-            None => WayState::Asked,
-            Some(reply) if !reply.open || !reply.meets => WayState::Closed,
-            Some(_) => self.host().and_then(|host| host.neighbour(way.slot)).map_or(WayState::Asked, WayState::Open),
-        }
-    }
-
-    fn fabric_group(&mut self, way: &FabricWay, peers: &mut Vec<PeerId>) -> bool {
-        peers.clear();
-        let Some(slots) = self.same_host.fabric.find_group(way) else { return false };
-        if let Some(host) = self.same_host.host.as_deref_mut() {
-            // A process that cannot be met counts as unreachable, as if its host were down.
-            peers.extend(slots.iter().filter_map(|slot| host.number_of_slot(*slot)));
-        }
-        true
+    #[inline]
+    fn meet(&mut self, slot: u32) -> Option<PeerId> {
+        self.host()?.meet(slot)
     }
 
     fn is_alive(&self, peer: PeerId) -> bool {
-        self.host_ref().is_some_and(|host| host.is_alive(peer))
+        self.host.as_deref().is_some_and(|host| host.is_alive(peer))
     }
 
     #[inline]
@@ -172,7 +137,7 @@ impl SameHost for HostMemory {
 
     #[inline]
     fn peek(&self, offset: u32, out: &mut [u8]) {
-        if let Some(host) = self.host_ref() {
+        if let Some(host) = self.host.as_deref() {
             host.peek(offset, out);
         }
     }
@@ -190,34 +155,31 @@ impl SameHost for HostMemory {
 
     #[inline]
     fn reach(&self, peer: PeerId) -> Reach {
-        self.host_ref().map_or(Reach::Lane, |host| host.reach(peer))
+        self.host.as_deref().map_or(Reach::Ring, |host| host.reach(peer))
     }
 
     #[inline]
     fn write_direct(&mut self, at: &Direct, from: Outgoing<'_>) -> bool {
-        !self.same_host.fabric.loses(at.qpn) && self.host().is_some_and(|host| host.write_direct(at, from))
+        self.host().is_some_and(|host| host.write_direct(at, from))
     }
 
     fn read_direct(&mut self, at: &Direct, to: &[HostRange]) -> bool {
-        !self.same_host.fabric.loses(at.qpn) && self.host().is_some_and(|host| host.read_direct(at, to))
+        self.host().is_some_and(|host| host.read_direct(at, to))
     }
 
     fn atomic_direct(&mut self, at: &Direct, op: AtomicOp) -> Option<u64> {
-        if self.same_host.fabric.loses(at.qpn) {
-            return None;
-        }
         self.host()?.atomic_direct(at, op)
     }
 
     fn publish_key(&mut self, key: &KeyView) {
-        let extent = self.same_host.extent_of(key);
+        let extent = self.extent_of(key);
         if let Some(host) = self.host() {
             host.publish_shared_key(key, extent);
         }
     }
 
     fn revoke_key(&mut self, key: u32) {
-        self.same_host.forget(key);
+        self.forget(key);
         if let Some(host) = self.host() {
             host.revoke_key(key);
         }

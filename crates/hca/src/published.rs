@@ -1,14 +1,15 @@
 //! Publishes keys that other processes of the host may use directly. A key is published when it becomes valid, and
 //! revoked before it changes or ends; revoking waits for copies in progress.
 
-use weft_transport::Memory;
-use weft_transport::same_host::KeyView;
+use weft_transport::Peers;
+use weft_transport::peers::KeyView;
 use weft_verbs::{Access, MrId, MwBind, MwId, PdId, Qpn, WcStatus};
 
+use crate::HostInterface;
 use crate::context::HcaContext;
 use crate::keys::KeyOwner;
 
-impl<M: Memory> HcaContext<M> {
+impl<H: HostInterface> HcaContext<H> {
     /// Publishes a region. On-demand regions, whose memory may be missing, stay with the responder, which checks each
     /// access.
     pub(crate) fn publish_mr(&mut self, id: MrId) {
@@ -18,27 +19,27 @@ impl<M: Memory> HcaContext<M> {
         }
         let view =
             KeyView { key: mr.key, pd: mr.pd, qpn: None, base: mr.base, len: mr.len, host: mr.addr, access: mr.access };
-        self.memory.publish_key(&view);
+        self.peers.publish_key(&view);
     }
 
     /// Publishes a window, if it is bound.
     fn publish_mw(&mut self, id: MwId) {
         if let Some(view) = self.keys.window_view(id) {
-            self.memory.publish_key(&view);
+            self.peers.publish_key(&view);
         }
     }
 
     /// Revokes a region that is about to end or change.
     pub(crate) fn revoke_mr(&mut self, id: MrId) {
         if let Ok(mr) = self.keys.mrs.get(id) {
-            self.memory.revoke_key(mr.key);
+            self.peers.revoke_key(mr.key);
         }
     }
 
     /// Revokes a window that is about to end or change.
     pub(crate) fn revoke_mw(&mut self, id: MwId) {
         if let Ok(mw) = self.keys.mws.get(id) {
-            self.memory.revoke_key(mw.rkey);
+            self.peers.revoke_key(mw.rkey);
         }
     }
 

@@ -2,9 +2,10 @@
 
 use weft_verbs::{Access, Instant, QpState, QpType};
 
+use crate::frame::Frame;
 use crate::local::Local;
-use crate::same_host::{Frame, PeerId, QpView};
-use crate::{Env, SameHost};
+use crate::peers::{PeerId, QpView};
+use crate::{Env, Peers};
 
 use super::{Qp, Service};
 
@@ -25,6 +26,12 @@ impl Qp {
         }
     }
 
+    /// Opens or closes the path to its peer over the fabric. On a closed path frames are lost, and nothing is accessed
+    /// directly.
+    pub fn set_path_open(&mut self, open: bool) {
+        self.core.path_closed = !open;
+    }
+
     /// Lets the peer access this queue pair directly, with its present attributes.
     pub(super) fn publish(&mut self, env: &mut impl Env) {
         let Service::Local(local) = &self.service else { return };
@@ -38,7 +45,7 @@ impl Qp {
             // The responder refuses every such request.
             access -= Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         }
-        env.memory().publish_qp(&QpView {
+        env.peers().publish_qp(&QpView {
             qpn: self.core.qpn,
             peer: local.peer(),
             dest_qpn: self.core.attr.dest_qpn,
@@ -51,7 +58,7 @@ impl Qp {
     pub(super) fn revoke(&mut self, env: &mut impl Env) {
         self.core.direct = false;
         if std::mem::take(&mut self.published) {
-            env.memory().revoke_qp(self.core.qpn);
+            env.peers().revoke_qp(self.core.qpn);
         }
     }
 
@@ -60,7 +67,7 @@ impl Qp {
         self.revoke(env);
     }
 
-    /// Handles a frame from the peer's process, which is the current one of the lane.
+    /// Handles a frame from the peer's process, which is the current one of the ring.
     pub fn handle_frame(&mut self, now: Instant, frame: &Frame, env: &mut impl Env) {
         self.core.now = now;
         let receives = matches!(self.state(), QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe);

@@ -1,11 +1,12 @@
-//! Frames from other processes of the host: from a lane to their queue pair; and acknowledgements delayed until the
+//! Frames from other processes of the host: from a ring to their queue pair; and acknowledgements delayed until the
 //! next turn.
 
-use weft_transport::Memory;
-use weft_transport::same_host::{Frame, FrameKind, PeerId};
+use weft_transport::Peers;
+use weft_transport::frame::{Frame, FrameKind};
+use weft_transport::peers::PeerId;
 use weft_verbs::{Duration, Instant, QpId, Qpn};
 
-use crate::Hca;
+use crate::{Hca, HostInterface};
 
 /// Maximum number of frames in one call, so that packets and timers have their turn.
 const FRAMES_MAX: usize = 256;
@@ -20,58 +21,51 @@ pub(crate) struct OwedAcks {
     pub(crate) until: Option<Instant>,
 }
 
-impl OwedAcks {
-    /// Schedules an early turn for other data that waits for room in a lane, even if nothing arrives.
-    pub(crate) fn look_by(&mut self, now: Instant) {
-        self.until.get_or_insert(now + ACK_DELAY);
-    }
-}
-
-impl<M: Memory> Hca<M> {
+impl<H: HostInterface> Hca<H> {
     /// Enables frames, after this process has met one of this host.
-    pub fn open_lanes(&mut self) {
-        self.lanes = true;
+    pub fn open_rings(&mut self) {
+        self.context.rings_open = true;
     }
 
-    /// Handles the frames in the lanes of the host's other processes; returns how many.
+    /// Handles the frames in the rings of the host's other processes; returns how many.
     #[inline]
-    pub fn handle_lanes(&mut self, now: Instant) -> usize {
-        if !self.lanes {
+    pub fn handle_rings(&mut self, now: Instant) -> usize {
+        if !self.context.rings_open {
             return 0;
         }
-        self.flush_lanes(now);
+        self.flush_rings(now);
         let mut frames = 0;
         while frames < FRAMES_MAX
-            && let Some(peer) = self.context.memory.arrival()
+            && let Some(peer) = self.context.peers.arrival()
         {
-            frames += self.handle_lane(now, peer, FRAMES_MAX - frames);
+            frames += self.handle_ring(now, peer, FRAMES_MAX - frames);
         }
         frames
     }
 
-    /// Does the same for a caller that calls again at once: handles the first lane with a frame, since lanes take
+    /// Does the same for a caller that calls again at once: handles the first ring with a frame, since rings take
     /// turns.
     #[inline]
-    pub fn handle_next_lane(&mut self, now: Instant) -> usize {
-        if !self.lanes {
+    pub fn handle_next_ring(&mut self, now: Instant) -> usize {
+        if !self.context.rings_open {
             return 0;
         }
-        self.flush_lanes(now);
-        match self.context.memory.arrival() {
-            Some(peer) => self.handle_lane(now, peer, FRAMES_MAX),
+        self.flush_rings(now);
+        match self.context.peers.arrival() {
+            Some(peer) => self.handle_ring(now, peer, FRAMES_MAX),
             None => 0,
         }
     }
 
     #[inline]
-    fn handle_lane(&mut self, now: Instant, peer: PeerId, most: usize) -> usize {
+    fn handle_ring(&mut self, now: Instant, peer: PeerId, most: usize) -> usize {
         let mut frames = 0;
         while frames < most
-            && let Some(frame) = self.context.memory.next_frame(peer)
+            && let Some(frame) = self.context.peers.next_frame(peer)
         {
             frames += 1;
             self.handle_frame(now, peer, &frame);
-            self.context.memory.end_frame();
+            self.context.peers.end_frame();
         }
         frames
     }
@@ -89,7 +83,7 @@ impl<M: Memory> Hca<M> {
     #[inline]
     fn handle_frame(&mut self, now: Instant, peer: PeerId, frame: &Frame) {
         if frame.kind == FrameKind::Datagram {
-            return self.handle_datagram(now, peer, frame);
+            return self.handle_datagram(now, frame);
         }
         let Some(id) = self.addressee(frame.dest_qpn) else { return };
         let Ok(entry) = self.qps.get_mut(id) else { return };
@@ -105,12 +99,12 @@ impl<M: Memory> Hca<M> {
         self.settle(id, now);
     }
 
-    /// Sends delayed acknowledgements, and datagrams that wait for room in a lane: at each turn, or before the thread
+    /// Sends delayed acknowledgements, and datagrams that wait for room in a ring: at each turn, or before the thread
     /// sleeps.
     #[inline]
-    pub fn flush_lanes(&mut self, now: Instant) {
+    pub fn flush_rings(&mut self, now: Instant) {
         self.flush_owed_acks(now);
-        self.push_full(now);
+        self.context.push_full(now);
     }
 
     /// Sends the acknowledgements still owed since the last turn.
@@ -138,11 +132,11 @@ impl<M: Memory> Hca<M> {
                 self.owed_acks.of[kept] = id;
                 kept += 1;
             }
-            // The lane may have room again: continue sends that waited for it.
+            // The ring may have room again: continue sends that waited for it.
             self.settle(id, now);
         }
         self.owed_acks.of.truncate(kept);
-        // The rest have full lanes.
+        // The rest have full rings.
         self.owed_acks.until = (kept > 0).then(|| now + ACK_DELAY);
     }
 

@@ -1,14 +1,16 @@
 //! The transport's interface to the other processes of the host.
 
-use weft_transport::SameHost;
-use weft_transport::same_host::{AtomicOp, Direct, Frame, HostRange, KeyView, Outgoing, PeerId, QpView, Reach};
+use weft_transport::Peers;
+use weft_transport::frame::{Frame, HostRange, Outgoing};
+use weft_transport::peers::{Direct, KeyView, PeerId, QpView, Reach};
+use weft_transport::word::AtomicOp;
 use weft_verbs::{Qpn, Sge};
 
 use super::host::{Host, LOOKS_MAX};
 use super::key_directory::QpEntry;
 use super::peer::Peer;
 
-impl SameHost for Host {
+impl Peers for Host {
     #[inline]
     fn push(&mut self, peer: PeerId, frame: &Frame, payload: Outgoing<'_>) -> bool {
         let Some(to) = self.peers.get_mut(peer.0 as usize).and_then(|peer| peer.as_deref_mut()) else { return false };
@@ -30,7 +32,7 @@ impl SameHost for Host {
         }
     }
 
-    fn lane_mark(&self, peer: PeerId) -> u64 {
+    fn ring_mark(&self, peer: PeerId) -> u64 {
         self.peer_at(peer.0).map_or(0, |peer| peer.out.head())
     }
 
@@ -44,7 +46,12 @@ impl SameHost for Host {
     }
 
     #[inline]
-    fn neighbour(&mut self, slot: u32) -> Option<PeerId> {
+    fn peer_of_slot(&self, slot: u32) -> Option<PeerId> {
+        self.number_of_slot(slot)
+    }
+
+    #[inline]
+    fn meet(&mut self, slot: u32) -> Option<PeerId> {
         self.number_of_slot(slot).or_else(|| self.want(slot))
     }
 
@@ -122,7 +129,7 @@ impl SameHost for Host {
 
     #[inline]
     fn reach(&self, peer: PeerId) -> Reach {
-        self.peer_at(peer.0).map_or(Reach::Lane, Peer::reach)
+        self.peer_at(peer.0).map_or(Reach::Ring, Peer::reach)
     }
 
     #[inline]
