@@ -6,6 +6,9 @@ use std::ops::Range;
 
 use weft_verbs::{AddressVector, DeviceId};
 
+/// Most packets from one call of [`crate::Qp::poll_transmit`], so that queue pairs take turns.
+pub const TX_BURST_PACKETS: u32 = 64;
+
 /// A piece of payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Piece {

@@ -21,6 +21,7 @@ mod rc;
 mod rq;
 pub mod rx;
 mod segment;
+mod sge_list;
 mod sq;
 mod stats;
 #[cfg(test)]
@@ -31,11 +32,11 @@ pub mod word;
 
 pub use crate::core::Passed;
 pub use crate::stats::QpStats;
-pub use batch::{LocalSource, Piece, TxBatch, TxPacket};
+pub use batch::{LocalSource, Piece, TX_BURST_PACKETS, TxBatch, TxPacket};
 pub use budget::Budget;
 pub use datagram::Datagram;
 pub use env::{Env, Memory, RecvWqe, RemoteFault, XrcSrq};
 pub use peer_quota::PeerQuota;
 pub use peers::{NoPeers, Peers};
-pub use qp::{Qp, TX_BURST_PACKETS};
+pub use qp::Qp;
 pub use rx::{LocalRoute, RxPacket};

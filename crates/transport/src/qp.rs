@@ -29,9 +29,6 @@ use crate::{Env, Memory, RxPacket, TxBatch};
 mod attributes;
 mod peer;
 
-/// Most packets from one call of [`Qp::poll_transmit`], so that queue pairs take turns.
-pub const TX_BURST_PACKETS: u32 = 64;
-
 #[derive(Debug)]
 enum Service {
     Rc(Box<Rc>),
@@ -211,7 +208,7 @@ impl Qp {
         if matches!(self.state(), QpState::Reset | QpState::Init | QpState::Rtr) {
             return Err(VerbsError::Invalid("sends can be posted from RTS on; modify the queue pair first"));
         }
-        let bytes = crate::segment::total(wr.sges);
+        let bytes = crate::sge_list::total(wr.sges);
         let kind = self.qp_type();
         let row = wr.op.info();
         if !wr.op.is_carried_by(kind) {
@@ -301,7 +298,7 @@ impl Qp {
         self.after(env);
     }
 
-    /// Fills the batch with at most [`TX_BURST_PACKETS`] packets that may be sent now. Returns whether there are more.
+    /// Fills the batch with at most [`crate::TX_BURST_PACKETS`] packets that may be sent now. Returns whether there are more.
     pub fn poll_transmit(&mut self, now: Instant, tx: &mut TxBatch, env: &mut impl Env) -> bool {
         self.core.now = now;
         let core = &mut self.core;

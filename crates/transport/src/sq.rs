@@ -6,7 +6,7 @@ use weft_verbs::op::{ListUse, ResponseKind};
 use weft_verbs::{SendFlags, SendOp, SendWr, Sge, UdTarget, VerbsError, WcOpcode, WcStatus};
 
 use crate::env::refill;
-use crate::segment;
+use crate::sge_list;
 use crate::word::WORD_BYTES;
 
 /// A send work request in progress.
@@ -175,7 +175,7 @@ impl SendQueue {
             (ListUse::Ignored, _) => 0,
             // The answer has 8 bytes, however long the list is.
             (_, ResponseKind::Value) => WORD_BYTES,
-            _ => segment::total(wr.sges),
+            _ => sge_list::total(wr.sges),
         };
         if wr.flags.contains(SendFlags::INLINE) && length > self.inline_max {
             return Err(VerbsError::Invalid("more inline bytes than max_inline_data"));

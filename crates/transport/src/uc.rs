@@ -5,11 +5,11 @@ use weft_verbs::{CqId, Instant, QpState, SendFlags, WcStatus};
 use weft_wire::Psn;
 use weft_wire::opcode::Place;
 
+use crate::batch::TX_BURST_PACKETS;
 use crate::core::{Bits, Core, Fault};
 use crate::execute::Executor;
 use crate::pace::Pace;
 use crate::progress;
-use crate::qp::TX_BURST_PACKETS;
 use crate::rq::RecvQueue;
 use crate::segment::{Payload, Segment};
 use crate::sq::{SendQueue, Wqe};

@@ -10,12 +10,13 @@ use weft_wire::packet::{ICRC_LEN, pad_for};
 use weft_wire::{Bth, Headers, Kind, Opcode, Psn, Service};
 use zerocopy::IntoBytes;
 
+use crate::batch::TX_BURST_PACKETS;
 use crate::core::{Core, Fault};
 use crate::pace::Pace;
 use crate::progress;
-use crate::qp::TX_BURST_PACKETS;
 use crate::rq::RecvQueue;
 use crate::segment::{self, Payload};
+use crate::sge_list;
 use crate::sq::SendQueue;
 use crate::{Datagram, Env, RecvWqe, RxPacket, TxBatch};
 
@@ -127,7 +128,7 @@ impl Ud {
         }
         let pd = core.pd();
         let bytes = GRH_LEN + packet.payload.len();
-        let stored = if bytes as u64 > segment::total(&self.recv.sges) {
+        let stored = if bytes as u64 > sge_list::total(&self.recv.sges) {
             Err(WcStatus::LocLenErr)
         } else {
             let header = if rx.local.is_some_and(|local| !local.global) { [0; GRH_LEN] } else { network_header(rx) };

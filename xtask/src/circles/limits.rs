@@ -8,14 +8,13 @@ const LIMITS: &[(&str, usize)] = &[
     ("abi/client", 3),
     ("abi/view", 4),
     ("crates/daemon", 14),
-    ("crates/engine", 12),
+    ("crates/engine", 10),
     ("crates/hca", 17),
     ("crates/ipc", 12),
     ("crates/link", 3),
     ("crates/mad", 4),
     ("crates/sm", 21),
     ("crates/sys", 2),
-    ("crates/transport", 15),
     ("crates/wire", 5),
 ];
 

@@ -6,10 +6,10 @@ use weft_verbs::{PdId, RemoteTarget, SGE_MAX, Sge};
 use crate::frame::{Frame, FrameFlags, FrameKind, HostRange};
 use crate::peers::PeerId;
 use crate::word::{OPERANDS_MAX, read_operands};
-use crate::{Env, Peers, segment};
+use crate::{Env, Peers, sge_list};
 
+use super::refusal::{INVALID, Refusal, local_fault};
 use super::request::{RemoteAccess, RemoteRange, RequestPart};
-use super::{INVALID, Refusal, local_fault};
 
 /// Size of a list element in a ring.
 const SGE_BYTES: usize = size_of::<Sge>();
@@ -36,13 +36,13 @@ impl FrameRequest<'_> {
     /// Fetches a whole message from the sender's memory.
     fn fetch<E: Env>(&self, pd: PdId, sges: &[Sge], env: &mut E) -> Result<(), Refusal> {
         let list = self.named_list(env)?;
-        if segment::total(&list) != u64::from(self.frame.total) {
+        if sge_list::total(&list) != u64::from(self.frame.total) {
             return Err(INVALID);
         }
         let mut at = 0;
         for from in list.iter().filter(|sge| sge.length != 0) {
             let mut within = 0;
-            for part in segment::parts(sges, at, u64::from(from.length)) {
+            for part in sge_list::parts(sges, at, u64::from(from.length)) {
                 let addr = env.local(pd, &part, true).map_err(local_fault)?;
                 let to = HostRange { addr, len: u64::from(part.length) };
                 if !env.peers().fetch(self.peer, from, within, to) {
@@ -147,7 +147,7 @@ impl RequestPart for FrameRequest<'_> {
             return self.fetch(pd, sges, env);
         }
         let mut at = 0;
-        for part in segment::parts(sges, offset, u64::from(self.frame.bytes)) {
+        for part in sge_list::parts(sges, offset, u64::from(self.frame.bytes)) {
             let addr = env.local(pd, &part, true).map_err(local_fault)?;
             env.peers().place(at, HostRange { addr, len: u64::from(part.length) });
             at += part.length;

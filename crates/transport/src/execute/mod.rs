@@ -5,6 +5,7 @@
 mod answered;
 mod frame;
 mod packet;
+mod refusal;
 mod request;
 
 use weft_verbs::{Access, AsyncEvent, CqId, MSG_SIZE_MAX, PdId, QpType, WcFlags, WcOpcode, WcStatus};
@@ -12,43 +13,13 @@ use weft_wire::NakCode;
 
 use crate::core::{Core, Fault};
 use crate::rq::RecvQueue;
-use crate::{Env, RecvWqe, XrcSrq, segment};
+use crate::{Env, RecvWqe, XrcSrq, sge_list};
 
 pub(crate) use answered::Answered;
 pub(crate) use frame::FrameRequest;
+pub(crate) use refusal::Refusal;
+use refusal::{INVALID, NO_ACCESS};
 pub(crate) use request::RequestPart;
-
-/// Reason why a request is not executed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refusal {
-    /// There is no receive: the peer may retry.
-    NotReady,
-    /// This process cannot read the memory that a frame names: the peer must send the bytes.
-    CannotFetch,
-    /// The connection ends.
-    Fatal {
-        /// The NAK code for the peer.
-        code: NakCode,
-        /// Completion status of the receive in use, if there is one.
-        recv: Option<WcStatus>,
-    },
-}
-
-/// The request is invalid.
-const INVALID: Refusal = Refusal::Fatal { code: NakCode::INVALID_REQUEST, recv: None };
-/// The key, the range or the right is wrong.
-const NO_ACCESS: Refusal = Refusal::Fatal { code: NakCode::REMOTE_ACCESS, recv: None };
-
-impl From<NakCode> for Refusal {
-    fn from(code: NakCode) -> Refusal {
-        Refusal::Fatal { code, recv: None }
-    }
-}
-
-/// A fault of the local receive.
-fn local_fault(status: WcStatus) -> Refusal {
-    Refusal::Fatal { code: NakCode::REMOTE_OPERATIONAL, recv: Some(status) }
-}
 
 /// Result of an executed piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,7 +126,7 @@ impl Executor {
             self.take_recv(core, rq, env)?;
         }
         let end = offset + request.bytes();
-        if end > segment::total(&self.recv.sges) {
+        if end > sge_list::total(&self.recv.sges) {
             return Err(Refusal::Fatal { code: NakCode::INVALID_REQUEST, recv: Some(WcStatus::LocLenErr) });
         }
         // Elements beyond the end of the message are not checked: adapters check each one when data for it arrives.

@@ -8,8 +8,8 @@ use weft_wire::opcode::Place;
 use crate::word::WORD_BYTES;
 use crate::{Env, Memory, segment};
 
+use super::refusal::{Refusal, local_fault};
 use super::request::{RemoteAccess, RemoteRange, RequestPart};
-use super::{Refusal, local_fault};
 
 impl RequestPart for Packet<'_> {
     #[inline]

@@ -6,7 +6,7 @@ use weft_verbs::{Op, PdId, RemoteTarget, Sge};
 
 use crate::Env;
 
-use super::Refusal;
+use super::refusal::Refusal;
 
 /// The memory that a request names, and its parameters.
 #[derive(Clone, Copy, Debug)]

@@ -7,11 +7,11 @@ use weft_wire::aeth::rnr_delay_us;
 
 use crate::core::Core;
 use crate::frame::{Frame, FrameFlags, FrameKind, HostRange};
-use crate::segment;
+use crate::sge_list;
 use crate::sq::SendQueue;
 use crate::{Env, Peers};
 
-use super::PeerRing;
+use super::peer_ring::PeerRing;
 use super::requester::{Requester, frames};
 use super::responder::CANNOT_FETCH;
 use super::watch::Look;
@@ -228,7 +228,7 @@ impl Requester {
 /// Stores payload of the current frame at `offset` of a receiving list.
 fn place<E: Env>(env: &mut E, core: &Core, sges: &[weft_verbs::Sge], offset: u64, bytes: u32) -> Result<(), WcStatus> {
     let mut at = 0;
-    for part in segment::parts(sges, offset, u64::from(bytes)) {
+    for part in sge_list::parts(sges, offset, u64::from(bytes)) {
         let addr = env.local(core.pd(), &part, true)?;
         env.peers().place(at, HostRange { addr, len: u64::from(part.length) });
         at += part.length;

@@ -12,7 +12,7 @@ use crate::sq::{SendQueue, Wqe};
 use crate::word::AtomicOp;
 use crate::{Env, Memory, Peers, segment};
 
-use super::PeerRing;
+use super::peer_ring::PeerRing;
 use super::requester::{Ranges, Requester, gather};
 
 /// Bytes copied in one step. Meanwhile other queue pairs of the process wait, and so does a thread that revokes the

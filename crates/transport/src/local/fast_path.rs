@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::frame::{Frame, FrameFlags, FrameKind, Outgoing};
 use crate::sq::{SendQueue, Wqe};
 
-use super::PeerRing;
+use super::peer_ring::PeerRing;
 use super::requester::{NAMED_MIN, Ranges, Requester, gather};
 
 impl Requester {

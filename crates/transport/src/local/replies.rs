@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::execute::Answered;
 use crate::frame::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, Outgoing};
 
-use super::PeerRing;
+use super::peer_ring::PeerRing;
 
 /// Most queued replies beyond the depth granted to the peer, which may have repeated each request.
 const REPEATED_MAX: usize = 64;

@@ -15,11 +15,12 @@ use crate::frame::{FRAME_BYTES_MAX, Frame, FrameFlags, FrameKind, HostRange, Out
 use crate::peers::Reach;
 use crate::progress::{self, SendProgress};
 use crate::segment;
+use crate::sge_list;
 use crate::sq::{SendQueue, Wqe};
 use crate::word::{OPERANDS_MAX, operands};
 use crate::{Env, Peers};
 
-use super::PeerRing;
+use super::peer_ring::PeerRing;
 use super::watch::Watch;
 
 /// Most frames and direct copies per call, so that queue pairs take turns.
@@ -390,7 +391,7 @@ pub(super) fn gather<E: Env>(
 ) -> Result<(), WcStatus> {
     let write = !matches!(core.qp_type(), QpType::XrcRecv) && wqe.op.op().fills_list();
     ranges.clear();
-    for part in segment::parts(&wqe.sges, offset, len) {
+    for part in sge_list::parts(&wqe.sges, offset, len) {
         ranges.push(HostRange { addr: env.local(core.pd(), &part, write)?, len: u64::from(part.length) });
     }
     Ok(())

@@ -16,7 +16,7 @@ use crate::frame::{Frame, FrameFlags, FrameKind, Outgoing};
 use crate::peers::PeerId;
 use crate::rq::RecvQueue;
 
-use super::PeerRing;
+use super::peer_ring::PeerRing;
 use super::replies::{Outcome, Replies};
 
 /// Code of a frame dropped because the peer cannot fetch the memory that it names: the requester must send the bytes.

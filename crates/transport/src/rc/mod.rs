@@ -21,9 +21,9 @@ mod window;
 
 use weft_verbs::{CqId, Instant, QpState, QpType};
 
+use crate::batch::TX_BURST_PACKETS;
 use crate::core::Core;
 use crate::peer_quota::PeerQuota;
-use crate::qp::TX_BURST_PACKETS;
 use crate::rq::RecvQueue;
 use crate::sq::SendQueue;
 use crate::{Env, RxPacket, TxBatch};

@@ -10,7 +10,7 @@ use crate::frame::{Frame, HostRange, Outgoing};
 use crate::peers::PeerId;
 use crate::{Memory, Peers};
 
-use super::BASE;
+use super::constants::BASE;
 
 /// A frame, its payload, and the bytes that the payload names.
 type InRing = (Frame, Vec<u8>, Vec<u8>);

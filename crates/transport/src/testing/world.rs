@@ -6,8 +6,8 @@ use weft_verbs::*;
 
 use crate::{Budget, Datagram, Env, RecvWqe, RemoteFault, XrcSrq};
 
+use super::constants::{BASE, KEY, KEY_READ_ONLY, KEY_WINDOW, MEMORY, PD, SRQ, SRQN, XRC_CQ, XRCD};
 use super::memory::VecMemory;
-use super::{BASE, KEY, KEY_READ_ONLY, KEY_WINDOW, MEMORY, PD, SRQ, SRQN, XRC_CQ, XRCD};
 
 /// A region: bytes `host..` of the memory under the addresses `iova..`.
 #[derive(Clone, Copy)]

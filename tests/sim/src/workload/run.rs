@@ -320,11 +320,8 @@ impl Run {
             // In order and once, unless the network itself repeats or reorders; or where a datagram whose ring is full
             // leaves as a packet.
             let any_order = self.shuffles || flow.kind == QpType::Ud && self.world.machine.is_some();
-            let place = if any_order {
-                flow.messages.iter().position(matches)
-            } else {
-                flow.expected.iter().position(matches)
-            };
+            let place =
+                if any_order { flow.messages.iter().position(matches) } else { flow.expected.iter().position(matches) };
             let place = place.ok_or_else(|| format!("a message that was not sent (or not now): {wc:?}"))?;
             if any_order {
                 flow.messages[place].clone()
