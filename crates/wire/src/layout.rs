@@ -3,6 +3,7 @@
 
 use crate::Psn;
 use crate::mad::Attribute;
+use crate::span::Span;
 
 /// Maximum length of a message: a management datagram's.
 const LONGEST: usize = 256;
@@ -37,6 +38,11 @@ pub(crate) const fn bits(byte: usize, bit: usize, width: usize) -> Bits {
 }
 
 impl Bits {
+    /// Returns its position, whatever type it holds.
+    pub(crate) const fn span(&self, _: usize) -> Span {
+        Span::new(self.first as u16, self.width as u16)
+    }
+
     /// Returns the bytes that hold the field, its shift from their end, and its mask.
     #[inline]
     fn window(&self) -> (std::ops::Range<usize>, usize, u64) {
@@ -117,6 +123,12 @@ impl<T: Number> At<T> for Bits {
 #[derive(Clone, Copy)]
 pub(crate) struct Scattered(pub [usize; 3]);
 
+impl Scattered {
+    pub(crate) const fn span(&self, _: usize) -> Span {
+        Span::NONE
+    }
+}
+
 impl At<u32> for Scattered {
     fn take(&self, data: &[u8]) -> u32 {
         self.0.iter().fold(0, |sum, byte| sum << 8 | u32::from(data[*byte]))
@@ -145,6 +157,11 @@ pub(crate) const fn array(byte: usize, width: usize) -> Array {
 }
 
 impl Array {
+    /// Returns the position of the first number.
+    pub(crate) const fn span(&self, _: usize) -> Span {
+        Span::list((self.first + self.stride - self.width) as u16, self.width as u16, self.stride as u16)
+    }
+
     #[inline]
     fn place(&self, index: usize) -> Bits {
         Bits { first: self.first + index * self.stride + self.stride - self.width, width: self.width }
@@ -169,6 +186,13 @@ impl<T: Number, const N: usize> At<[T; N]> for Array {
 /// Raw bytes, from this offset on.
 #[derive(Clone, Copy)]
 pub(crate) struct Bytes(pub usize);
+
+impl Bytes {
+    /// Returns the position of so many bytes.
+    pub(crate) const fn span(&self, len: usize) -> Span {
+        Span::new(self.0 as u16 * 8, len as u16 * 8)
+    }
+}
 
 impl<const N: usize> At<[u8; N]> for Bytes {
     fn take(&self, data: &[u8]) -> [u8; N] {
@@ -195,6 +219,13 @@ pub(crate) struct Within {
 /// The first `len` bytes of a message, from byte `byte` on.
 pub(crate) const fn within(byte: usize, len: usize) -> Within {
     Within { byte, len }
+}
+
+impl Within {
+    /// Returns the position of the message.
+    pub(crate) const fn span(&self, _: usize) -> Span {
+        Span::new(self.byte as u16 * 8, self.len as u16 * 8)
+    }
 }
 
 impl<T: Attribute> At<T> for Within {
@@ -228,6 +259,10 @@ macro_rules! message {
         impl $name {
             /// Length in bytes.
             pub const LEN: usize = $len;
+
+            /// Positions of the fields, by name; [`span!`](crate::span!) finds one.
+            pub const FIELDS: &[(&str, $crate::span::Span)] =
+                &[$((stringify!($field), $at.span(size_of::<$ty>())),)*];
 
             /// Reads it; any bits are a valid message. Reserved bits are ignored.
             #[inline]

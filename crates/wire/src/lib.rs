@@ -20,6 +20,7 @@ pub mod packet;
 pub mod pcapng;
 pub mod psn;
 pub mod roce;
+pub mod span;
 pub mod vcrc;
 
 pub use aeth::{Aeth, NakCode, Syndrome};

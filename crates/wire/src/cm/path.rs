@@ -1,6 +1,7 @@
 //! A path as REQ and LAP describe it. The two messages order its fields differently, so each has its own table.
 
 use super::layout::{At, Bits, Bytes, bits, int};
+use crate::span::Span;
 
 /// RoCE's value for LID fields, since its ports have no LIDs (IBA A16.5.1).
 pub use crate::lrh::LID_PERMISSIVE;
@@ -43,6 +44,12 @@ macro_rules! path {
     ($(#[$doc:meta])* $name:ident($base:ident) { $($field:ident = $at:expr,)* }) => {
         $(#[$doc])*
         pub(crate) struct $name(pub usize);
+
+        impl $name {
+            pub(crate) const fn span(&self, _: usize) -> Span {
+                Span::NONE
+            }
+        }
 
         impl At<Path> for $name {
             fn take(&self, data: &[u8]) -> Path {

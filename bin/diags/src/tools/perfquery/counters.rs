@@ -73,7 +73,7 @@ fn add(fields: &[Field], sum: &mut Data, data: &Data) {
         &[plain::COUNTER_SELECT, plain::COUNTER_SELECT2, extended::COUNTER_SELECT, extended::COUNTER_SELECT2];
     for field in fields {
         let (before, now) = (field.value(sum), field.value(data));
-        let most = u64::MAX >> (64 - field.bits);
+        let most = u64::MAX >> (64 - field.span.width());
         let value = if SELECTS.contains(field) { now } else { before.saturating_add(now).min(most) };
         field.set(sum, value);
     }

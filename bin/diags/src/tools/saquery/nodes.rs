@@ -1,6 +1,9 @@
 //! Queries that combine several kinds of records: nodes by name, groups with their members' names, subnet managers.
 
 use serde_json::{Value, json};
+use weft_wire::mad::sa::{McMemberRecord, NodeRecord};
+use weft_wire::mad::subn::{NodeInfo, NodeType};
+use weft_wire::span;
 
 use super::attribute;
 use super::options::{Asked, Show};
@@ -8,6 +11,7 @@ use super::printers;
 use super::query::{Template, capability};
 use super::record::{Bytes, Record, Shown, gid_text};
 use super::session::Session;
+use crate::ib::names::NodeNames;
 use crate::ib::number::number;
 use crate::ib::report::{End, Outcome};
 
@@ -16,8 +20,6 @@ const IS_SM: u32 = 1 << 1;
 const IS_SM_DISABLED: u32 = 1 << 10;
 /// The attribute modifier for matching a capability mask bit by bit.
 const MATCH_BITS: u32 = 1 << 31;
-/// NodeType of a channel adapter.
-const CA: u8 = 1;
 
 /// The nodes to show, and their attributes to show.
 #[derive(Debug)]
@@ -62,12 +64,12 @@ pub fn nodes(session: &mut Session<'_>, choice: &Choice) -> Outcome<()> {
         session.say("   LID \"name\"\n================\n", Value::Null);
     }
     for record in answer.records().map(Bytes) {
-        let name = session.context.names.name(record.u64(16), record.slice(44, 64));
-        let lid = record.u16(0);
+        let (name, info) = (name_of(record, &session.context.names), record.part(span!(NodeRecord.node_info)));
+        let lid = record.get(span!(NodeRecord.lid));
         let wanted = match choice.show {
-            Show::Names => record.u8(6) == CA,
-            Show::NameOfLid => choice.number as u16 == lid,
-            Show::NameOfGuid => choice.number == record.u64(24),
+            Show::Names => info.get(span!(NodeInfo.node_type)) == u64::from(NodeType::CA.0),
+            Show::NameOfLid => u64::from(choice.number as u16) == lid,
+            Show::NameOfGuid => choice.number == info.get(span!(NodeInfo.port_guid)),
             _ => choice.name.as_ref().is_none_or(|wanted| is_called(wanted, record, &name)),
         };
         if !wanted {
@@ -81,7 +83,7 @@ pub fn nodes(session: &mut Session<'_>, choice: &Choice) -> Outcome<()> {
                 return Ok(());
             }
             Show::Guids => {
-                let guid = format!("0x{:016x}", record.u64(24));
+                let guid = format!("0x{:016x}", info.get(span!(NodeInfo.port_guid)));
                 session.say(&format!("{guid}\n"), guid.clone().into());
             }
             Show::Names => session.say(&format!("{lid:6}  \"{name}\"\n"), json!({"lid": lid, "name": name})),
@@ -91,9 +93,26 @@ pub fn nodes(session: &mut Session<'_>, choice: &Choice) -> Outcome<()> {
     Ok(())
 }
 
+/// The name of a NodeRecord's node, by the administrator's map or its own description.
+fn name_of(record: Bytes<'_>, names: &NodeNames) -> String {
+    let guid = record.part(span!(NodeRecord.node_info)).get(span!(NodeInfo.node_guid));
+    names.name(guid, record.part(span!(NodeRecord.node_description)).0)
+}
+
+/// The GUID of a NodeRecord's port.
+fn port_guid(record: Bytes<'_>) -> u64 {
+    record.part(span!(NodeRecord.node_info)).get(span!(NodeInfo.port_guid))
+}
+
+/// The last 64 bits of a member's GID: the GUID of its port.
+fn interface_id(member: Bytes<'_>) -> u64 {
+    let gid = member.gid(span!(McMemberRecord.port_gid));
+    u128::from_be_bytes(gid) as u64
+}
+
 /// Whether a node has this name, by its own description or the administrator's map.
 fn is_called(wanted: &str, record: Bytes<'_>, name: &str) -> bool {
-    let description = record.slice(44, 64);
+    let description = record.part(span!(NodeRecord.node_description)).0;
     let len = description.iter().position(|&b| b == 0).unwrap_or(description.len());
     wanted.as_bytes() == &description[..len] || wanted == name
 }
@@ -120,15 +139,12 @@ pub fn members(session: &mut Session<'_>, choice: &Choice) -> Outcome<()> {
     let members = session.table(attribute::MEMBER, 0, &Template::default())?;
     let nodes = session.table(attribute::NODE, 0, &Template::default())?;
     for member in members.records().map(Bytes) {
-        let node = nodes.records().map(Bytes).find(|node| node.u64(24) == member.u64(24));
-        let name = node.map_or_else(
-            || "<unknown>".to_owned(),
-            |node| session.context.names.name(node.u64(16), node.slice(44, 64)),
-        );
+        let node = nodes.records().map(Bytes).find(|node| port_guid(*node) == interface_id(member));
+        let name = node.map_or_else(|| "<unknown>".to_owned(), |node| name_of(node, &session.context.names));
         match &choice.name {
             Some(group) => {
-                if number(group) == u64::from(member.u16(36)) {
-                    let gid = gid_text(member.gid(16));
+                if number(group) == member.get(span!(McMemberRecord.mlid)) {
+                    let gid = gid_text(member.gid(span!(McMemberRecord.port_gid)));
                     let text = format!("\t\tPortGid.................{gid} ({name})\n");
                     session.say(&text, json!({"PortGid": gid, "NodeDescription": name}));
                 }
@@ -144,12 +160,13 @@ pub fn members(session: &mut Session<'_>, choice: &Choice) -> Outcome<()> {
 
 fn member_record(r: Bytes<'_>, name: String) -> Record {
     use super::record::{gid, hex};
+    let scope_state = span!(McMemberRecord.scope).through(span!(McMemberRecord.join_state));
     Record::new("MCMemberRecord member dump:", 24)
-        .field("MGID", gid(r.gid(0)))
-        .field("Mlid", hex(r.u16(36)))
-        .field("PortGid", gid(r.gid(16)))
-        .field("ScopeState", hex(r.u8(48)))
-        .field("ProxyJoin", hex(r.u8(49) & 1))
+        .field("MGID", gid(r.gid(span!(McMemberRecord.mgid))))
+        .field("Mlid", hex(r.get(span!(McMemberRecord.mlid))))
+        .field("PortGid", gid(r.gid(span!(McMemberRecord.port_gid))))
+        .field("ScopeState", hex(r.get(scope_state)))
+        .field("ProxyJoin", hex(r.get(printers::PROXY_JOIN)))
         .field("NodeDescription", Shown::Text(name))
 }
 

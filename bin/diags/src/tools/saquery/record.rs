@@ -1,52 +1,34 @@
-//! Reading and printing of subnet administration records: bytes at offsets, lines with dots.
+//! Reading and printing of subnet administration records: fields by their position, lines with dots.
 
 use std::fmt::Write;
 use std::net::Ipv6Addr;
 
 use serde_json::{Map, Value, json};
+use weft_wire::span::Span;
 
 /// A record's bytes; bytes beyond its end read as zeros.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    fn part<const N: usize>(self, at: usize) -> [u8; N] {
-        let mut part = [0; N];
-        for (byte, from) in part.iter_mut().zip(self.0.get(at..).unwrap_or_default()) {
-            *byte = *from;
-        }
-        part
+    /// A number.
+    pub fn get(self, at: Span) -> u64 {
+        at.value(self.0)
     }
 
-    /// One byte.
-    pub fn u8(self, at: usize) -> u8 {
-        u8::from_be_bytes(self.part(at))
-    }
-
-    /// Two bytes.
-    pub fn u16(self, at: usize) -> u16 {
-        u16::from_be_bytes(self.part(at))
-    }
-
-    /// Four bytes.
-    pub fn u32(self, at: usize) -> u32 {
-        u32::from_be_bytes(self.part(at))
-    }
-
-    /// Eight bytes.
-    pub fn u64(self, at: usize) -> u64 {
-        u64::from_be_bytes(self.part(at))
+    /// One byte of a field.
+    pub fn byte(self, at: Span, index: usize) -> u8 {
+        at.bytes(self.0).get(index).copied().unwrap_or(0)
     }
 
     /// A GID's sixteen bytes.
-    pub fn gid(self, at: usize) -> [u8; 16] {
-        self.part(at)
+    pub fn gid(self, at: Span) -> [u8; 16] {
+        std::array::from_fn(|index| self.byte(at, index))
     }
 
-    /// `len` bytes, or fewer at the record's end.
-    pub fn slice(self, at: usize, len: usize) -> &'a [u8] {
-        let rest = self.0.get(at..).unwrap_or_default();
-        &rest[..len.min(rest.len())]
+    /// The bytes of a field, or fewer at the record's end.
+    pub fn part(self, at: Span) -> Bytes<'a> {
+        Bytes(at.bytes(self.0))
     }
 }
 
@@ -209,9 +191,11 @@ mod tests {
     #[test]
     fn a_short_record_reads_as_zeros() {
         let bytes = Bytes(&[1, 2, 3]);
-        assert_eq!((bytes.u16(0), bytes.u16(2), bytes.u64(8)), (0x102, 0x300, 0));
-        assert_eq!(bytes.slice(2, 5), [3]);
-        assert!(bytes.slice(9, 1).is_empty());
+        let value = |first, width| bytes.get(Span::new(first, width));
+        assert_eq!((value(0, 16), value(16, 16), value(64, 64)), (0x102, 0x300, 0));
+        assert_eq!(bytes.part(Span::new(16, 40)).0, [3]);
+        assert!(bytes.part(Span::new(72, 8)).0.is_empty());
+        assert_eq!(bytes.gid(Span::new(8, 128))[..3], [2, 3, 0]);
     }
 
     #[test]

@@ -3,6 +3,9 @@
 use std::io;
 
 use serde_json::Value;
+use weft_wire::mad::ClassPortInfo;
+use weft_wire::mad::sa::NodeRecord;
+use weft_wire::span;
 
 use super::printers::{Context, Printer};
 use super::query::{LidAndPorts, Template, ports};
@@ -102,7 +105,7 @@ impl<'a> Session<'a> {
         let query = Query { method: GET, attribute: ATTR_CLASS_PORT_INFO, sm_key: self.sm_key, ..Query::default() };
         let answer = self.ask(&query).inspect_err(|_| crate::errln!("Failed to query SA:ClassPortInfo"))?;
         let info = answer.records().next().unwrap_or_default().to_vec();
-        self.context.sa_cap_mask2 = Bytes(&info).u32(4) >> 5;
+        self.context.sa_cap_mask2 = Bytes(&info).get(span!(ClassPortInfo.capability_mask2)) as u32;
         Ok(info)
     }
 
@@ -175,11 +178,15 @@ impl<'a> Session<'a> {
             lid_not_found(name, code)
         })?;
         let called = |record: &&[u8]| {
-            let description = Bytes(record).slice(44, 64);
+            let description = Bytes(record).part(span!(NodeRecord.node_description)).0;
             let len = description.iter().position(|&b| b == 0).unwrap_or(description.len());
             description[..len] == *name.as_bytes()
         };
-        answer.records().find(called).map(|r| Bytes(r).u16(0)).ok_or_else(|| lid_not_found(name, ENONET))
+        answer
+            .records()
+            .find(called)
+            .map(|r| Bytes(r).get(span!(NodeRecord.lid)) as u16)
+            .ok_or_else(|| lid_not_found(name, ENONET))
     }
 
     /// Parses `LID/number/number`.

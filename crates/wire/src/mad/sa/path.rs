@@ -4,6 +4,7 @@ use super::Selector;
 use super::component::components;
 use crate::layout::{At, Bytes, bits, int, message};
 use crate::mad::Rate;
+use crate::span::Span;
 
 message! {
     /// PathRecord: a path from one port to another. MTU and rate are codes; packet life time is 4.096 us * 2^n.
@@ -69,6 +70,12 @@ pub const MULTIPATH_GIDS_MAX: usize = 11;
 /// The GIDs of a [`MultiPathRecord`].
 #[derive(Clone, Copy)]
 struct Gids;
+
+impl Gids {
+    const fn span(&self, _: usize) -> Span {
+        Span::NONE
+    }
+}
 
 impl At<[[u8; 16]; MULTIPATH_GIDS_MAX]> for Gids {
     fn take(&self, data: &[u8]) -> [[u8; 16]; MULTIPATH_GIDS_MAX] {
