@@ -17,6 +17,11 @@ fn in_namespace(test: &str, body: impl FnOnce()) {
         eprintln!("skipped: QEMU's user emulation has no SO_ATTACH_REUSEPORT_CBPF");
         return;
     }
+    if Command::new("ip").arg("-V").output().is_err() {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "`ip` is not installed");
+        eprintln!("skipped: `ip` is not installed (package iproute2)");
+        return;
+    }
     if std::env::var_os(MARK).is_some() {
         let up = Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap();
         assert!(up.success(), "the loopback interface could not be brought up");
