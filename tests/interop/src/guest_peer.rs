@@ -3,6 +3,7 @@
 use crate::device::{self, Device};
 use crate::guest::{self, Guest, GuestProc, Place};
 use crate::lab::{Lab, Shape};
+use crate::multicast;
 use crate::pair::{Outcome, TRIES_MAX};
 use crate::proc::{Ended, Proc};
 use crate::table;
@@ -24,8 +25,6 @@ const LISTENS_WITHIN: Duration = Duration::from_secs(20);
 const SERVER_ENDS_WITHIN: Duration = Duration::from_secs(15);
 /// Interval of checks whether the server listens.
 const ASK_EVERY: Duration = Duration::from_millis(20);
-/// A member joins its multicast group at most this long after it resolved the address.
-const JOINS_WITHIN: Duration = Duration::from_millis(700);
 
 /// The serving side; the other side connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +47,8 @@ pub enum Listens {
     Tcp(u16),
     /// By the RDMA connection manager, on a port.
     Cm(u16),
-    /// To a multicast group.
-    Group,
+    /// To this multicast group.
+    Group(&'static str),
 }
 
 /// Maximum capture size: enough for every check, without filling the disk.
@@ -297,12 +296,25 @@ impl Peer {
             (Listens::Tcp(port), Side::Ours(program)) => program.wait_listening(port, LISTENS_WITHIN),
             (Listens::Tcp(port), Side::Theirs(program)) => program.wait_listening(port, LISTENS_WITHIN),
             (Listens::Cm(port), _) => self.has_id(server, &format!(":{port} "), "state LISTEN"),
-            (Listens::Group, _) => {
-                let asked = self.has_id(server, "ps UDP", "state ADDR_RESOLVED");
-                std::thread::sleep(JOINS_WITHIN);
-                asked && server.running()
+            (Listens::Group(group), Side::Ours(_)) => {
+                multicast::wait_for_member(&self.lab, self.lab.client(), group).is_ok() && server.running()
             }
+            (Listens::Group(group), Side::Theirs(_)) => self.guest_joins(group) && server.running(),
         }
+    }
+
+    /// Waits until a program of the guest has joined a group.
+    fn guest_joins(&self, group: &str) -> bool {
+        let Ok(group) = group.parse() else { return false };
+        let until = Instant::now() + multicast::JOINS_WITHIN;
+        while Instant::now() < until {
+            let addresses = self.guest.run(&["cat", multicast::ADDRESSES]);
+            if addresses.is_ok_and(|addresses| multicast::has_member(&addresses.text, group)) {
+                return true;
+            }
+            std::thread::sleep(ASK_EVERY);
+        }
+        false
     }
 
     /// Waits until the server's side has an id whose line contains both words.

@@ -17,6 +17,7 @@ pub mod ibsim;
 pub mod lab;
 pub mod manager;
 pub mod mpi;
+pub mod multicast;
 pub mod originals;
 pub mod pair;
 pub mod path;

@@ -85,7 +85,7 @@ const CASES: &[Case] = &[
     Case {
         serve: "mckey -m 239.1.2.3 -b {own} -C 10 -S 1000",
         connect: "mckey -m 239.1.2.3 -b {own} -s -C 10 -S 1000",
-        listens: Listens::Group,
+        listens: Listens::Group("239.1.2.3"),
         prints: "return status 0",
         // The kernel cannot join IPv6 groups over RoCE v2.
         traits: &[V4, Unreliable],

@@ -121,8 +121,9 @@ fn run(name: &'static str, shape: Shape, path: Path, turn: usize) {
                 if which > 0 && (plain || !(number + turn).is_multiple_of(3)) {
                     continue;
                 }
-                // Eight megabytes at once, of which UC repeats nothing.
-                let floods = *transport == "UC" && option.contains("-q 16 -n 32") && matches!(shape, Shape::Two { .. });
+                // Megabytes at once, of which UC repeats nothing; perftest then waits for ever.
+                let much = option.contains("-q 16 -n 32") || option.contains("-a");
+                let floods = *transport == "UC" && much && matches!(shape, Shape::Two { .. });
                 if floods && !lab.has_two_users() {
                     skip::skip(
                         &format!("{} -c UC {option}", tool.name),

@@ -163,8 +163,7 @@ fn mckey(lab: &Lab, who: Who, group: &str) -> Result<()> {
     let args = format!("-m {group} -C 10");
     let ends = Ends::new("mckey", &args).each(&receive, &send).who(who).ready("state ADDR_RESOLVED");
     let receiver = ends.start_server(lab)?;
-    // It joins right after that, without a visible sign.
-    std::thread::sleep(Duration::from_millis(300));
+    weft_interop::multicast::wait_for_member(lab, lab.server(), group)?;
     ends.start_client(lab)?.wait(Duration::from_secs(20)).success()?;
     receiver.wait(Duration::from_secs(10)).success()?;
     Ok(())
