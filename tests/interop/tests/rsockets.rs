@@ -2,6 +2,7 @@
 //! of RDMA; a C program (`rsockets_calls`) for details that only C programs see.
 
 use anyhow::{Context, Result, ensure};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -11,6 +12,8 @@ use weft_interop::{Ended, Lab, Proc, Shape, Table, Who, skip, table};
 const TOOLS: &[&str] = &["ip", "rstream", "riostream", "rcopy", "udpong"];
 /// Debian's preload library, not Weft's: it turns every TCP socket of a program into an rsocket.
 const PRELOAD: &str = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so";
+/// The semaphore by which librspreload serialises its switches to rsockets.
+const SEMAPHORE: &str = "/dev/shm/sem.rsocket_fork";
 const CALLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsockets_calls/calls.c");
 /// Delay before the first client of a datagram server, which shows no listening socket.
 const SETTLES_WITHIN: Duration = Duration::from_millis(400);
@@ -218,7 +221,16 @@ fn pong(lab: &Lab, who: Who, options: &str, address: &str) -> Result<()> {
     let server = start(lab, who, None, &[&["udpong", "-b", address], &options[..]].concat())?;
     let ended = client(lab, who, &[&["udpong", "-s", address], &options[..]].concat(), server)?;
     ensure!(ended.text.contains("custom"), "no result printed: {}", ended.report());
-    Ok(())
+    remove_semaphore()
+}
+
+fn remove_semaphore() -> Result<()> {
+    match std::fs::remove_file(SEMAPHORE) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).context(format!("{SEMAPHORE} is another user's: remove it"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn copy(lab: &Lab, who: Who) -> Result<()> {
@@ -289,8 +301,8 @@ fn netcat(lab: &Lab, who: Who) -> Result<()> {
 /// Runs rstream with plain sockets and a child for each connection, which librspreload converts to rsockets after the
 /// fork.
 fn forked(lab: &Lab, who: Who) -> Result<()> {
-    // The library's own semaphore; its first user locks others out.
-    let _ = std::fs::remove_file("/dev/shm/sem.rsocket_fork");
+    // The library's own semaphore, which it leaves behind; its first user locks others out.
+    remove_semaphore()?;
     let address = lab.server().v4;
     let preload = format!("LD_PRELOAD={PRELOAD}");
     let words = ["env", "RDMAV_FORK_SAFE=1", &preload, "rstream", "-T", "f", "-S", "5000", "-C", "200"];
@@ -298,5 +310,14 @@ fn forked(lab: &Lab, who: Who) -> Result<()> {
     ensure!(server.wait_listening(7471, LISTENS_WITHIN), "the server does not listen: {}", server.kill().report());
     let ended = client(lab, who, &[&words[..], &["-s", address]].concat(), server)?;
     ensure!(ended.text.contains("custom"), "no result printed: {}", ended.report());
-    Ok(())
+    remove_semaphore()
+}
+
+fn remove_semaphore() -> Result<()> {
+    match std::fs::remove_file(SEMAPHORE) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).context(format!("{SEMAPHORE} is another user's: remove it"))
+        }
+        _ => Ok(()),
+    }
 }
