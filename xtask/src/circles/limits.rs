@@ -9,7 +9,6 @@ const LIMITS: &[(&str, usize)] = &[
     ("abi/view", 4),
     ("crates/daemon", 14),
     ("crates/engine", 10),
-    ("crates/hca", 17),
     ("crates/ipc", 12),
     ("crates/link", 3),
     ("crates/mad", 4),
