@@ -8,7 +8,6 @@ const LIMITS: &[(&str, usize)] = &[
     ("abi/client", 3),
     ("abi/view", 4),
     ("crates/daemon", 14),
-    ("crates/engine", 10),
     ("crates/ipc", 12),
     ("crates/link", 3),
     ("crates/mad", 4),
