@@ -2,24 +2,23 @@
 //! queues.
 
 use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, MutexGuard};
-use weft_link::StackConfig;
 use weft_sys::epoll::Tokens;
-use weft_verbs::{CqId, DeviceId, Duration, Event, Instant, QpId, VerbsError};
+use weft_verbs::{CqId, Duration, Event, Instant, VerbsError};
 
 use crate::adapter::Adapter;
 use crate::devices::DeviceSnapshot;
 use crate::driver::DriverState;
 use crate::error::EngineError;
-use crate::events::{ContextId, EventSink, SharedSinks};
-use crate::pump::{Pump, PumpConfig};
+use crate::events::{ContextId, SharedSinks};
+use crate::pump::Pump;
 use crate::session::{Change, Session};
 use crate::share::Sharing;
 use crate::sources::Sources;
-use crate::{background, clock, config, fork, singleton, trace};
+use crate::{clock, fork, trace};
 
 /// Error of every call in a process that forked after it opened devices.
 pub(crate) const DEAD: VerbsError = VerbsError::NoDevice("the process forked; a child opens its devices itself");
@@ -35,7 +34,7 @@ pub struct Engine {
     pub(crate) pump: Mutex<Option<Pump>>,
     pub(crate) sinks: SharedSinks,
     pub(crate) driver: DriverState,
-    background: AtomicBool,
+    pub(crate) background: AtomicBool,
     /// Set by the first open.
     pub(crate) sources: OnceLock<Sources>,
     pub(crate) sharing: Sharing,
@@ -81,36 +80,6 @@ impl Engine {
         let mut session = self.session.lock();
         self.refresh(&mut session)?;
         Ok(session.devices().to_vec())
-    }
-
-    /// Opens a device; `sink` receives events until [`Engine::close`]. The first open gets the process its slot, its
-    /// sockets and its background thread.
-    ///
-    /// # Errors
-    /// There is no such device; the daemon refused a slot (UDP port 4791 is taken, a quota is exhausted); `WEFT_FAULT`
-    /// or `WEFT_PCAP` request something impossible.
-    pub fn open(&'static self, device: DeviceId, sink: Arc<dyn EventSink>) -> Result<ContextId, EngineError> {
-        self.live()?;
-        let mut session = self.session.lock();
-        self.refresh(&mut session)?;
-        if session.device(device).is_none() {
-            return Err(EngineError::new(EngineError::ENODEV, "the device is gone; list the devices again"));
-        }
-        if self.pump.lock().is_none() {
-            let mut pump = self.make_pump(&mut session)?;
-            let sources = Sources::new(&mut pump)?;
-            self.sources.get_or_init(|| sources);
-            *self.pump.lock() = Some(pump);
-            singleton::flush_at_exit();
-        }
-        drop(session);
-        if !self.background.swap(true, Ordering::Relaxed)
-            && let Err(error) = background::start(self)
-        {
-            self.background.store(false, Ordering::Relaxed);
-            return Err(error.into());
-        }
-        Ok(self.sinks.lock().add(device, sink))
     }
 
     /// Stops watching a bell that has no ringer any more.
@@ -207,64 +176,6 @@ impl Engine {
         result
     }
 
-    /// Sends posts that wait for each other, and delayed acknowledgements: those of one queue pair, before its
-    /// destruction, or all.
-    pub fn flush(&self, qp: Option<QpId>) {
-        let _ = self.with(|hca, now| {
-            hca.release_acks(now, qp);
-            Ok(())
-        });
-    }
-
-    /// Sends everything that is still delayed or waits for room in a socket, because the process ends. Gives up if the
-    /// lock or the room does not become free soon.
-    pub(crate) fn flush_in_time(&self) {
-        const PATIENCE: Duration = Duration::from_millis(100);
-        const TAKEN_WITHIN: Duration = Duration::from_secs(1);
-        const LOOK_EVERY: Duration = Duration::from_micros(500);
-        let mut now = clock::now();
-        let deadline = now + PATIENCE;
-        let mut session = self.session.try_lock_for(PATIENCE);
-        let mut guard = self.pump.try_lock_for(PATIENCE);
-        let wants = guard.as_deref_mut().and_then(Option::as_mut).is_some_and(Pump::wants_to_meet);
-        drop(guard);
-        if let Some(session) = session.as_deref_mut().filter(|_| wants) {
-            // Datagrams whose fabric path is still unknown have already completed as sent.
-            self.ask_wanted_paths(session);
-        }
-        if let Some(mut guard) = self.pump.try_lock_for(PATIENCE)
-            && let Some(pump) = guard.as_mut()
-        {
-            pump.hca.release_acks(now, None);
-            pump.transmit(now);
-            pump.ring_doorbells();
-            while now < deadline && pump.stack.is_blocked() {
-                let pause = pump.stack.poll_timeout().map_or(Duration::ZERO, |at| at.since(now));
-                std::thread::sleep(pause.min(PATIENCE));
-                now = clock::now();
-                pump.timers(now);
-                pump.transmit(now);
-            }
-            // Receivers of datagrams over a fabric take them while the ring to them exists, and may not know of it yet.
-            let deadline = now + TAKEN_WITHIN;
-            while clock::now() < deadline && !pump.hca.datagrams_are_taken() {
-                std::thread::sleep(LOOK_EVERY);
-            }
-            let damaged = pump.stack.stats().rx_icrc_errors;
-            if damaged > 0 {
-                crate::log::note(&format!("{damaged} packets with a wrong ICRC were dropped"));
-            }
-            if let Some(told) = pump.poll_ledger(now, self.driver.tally(), true, |_| 0)
-                && let Some(session) = &mut session
-            {
-                session.publish(&told);
-                crate::fabric::tell_traffic(session, pump.take_fabric_traffic());
-                crate::fabric::tell_losses(session, pump.take_fabric_losses());
-            }
-            trace::flush();
-        }
-    }
-
     /// Requests an event for the next completion added to a queue.
     ///
     /// # Errors
@@ -329,7 +240,7 @@ impl Engine {
         usize::from(self.background.load(Ordering::Relaxed))
     }
 
-    fn live(&self) -> Result<(), EngineError> {
+    pub(crate) fn live(&self) -> Result<(), EngineError> {
         if self.is_dead() {
             return Err(EngineError::new(EngineError::ENODEV, DEAD.to_string()));
         }
@@ -378,49 +289,4 @@ impl Engine {
             Ok(())
         });
     }
-
-    fn make_pump(&self, session: &mut Session) -> Result<Pump, EngineError> {
-        let fault = config::faults()?;
-        trace::start(&config::trace()?)?;
-        let by_wire = config::loops_by_wire()?;
-        self.sharing.set_policy(config::sharing()?);
-        let slot = session.allocate_slot()?;
-        let hops = session.open_packet_channel()?;
-        let by_hops = hops.is_some();
-        let capture = config::capture(by_hops)?;
-        let mut pump = Pump::new(PumpConfig {
-            slot: slot.number,
-            seed: std::array::from_fn(|_| weft_sys::random::u64()),
-            privileged: is_privileged(),
-            stack: StackConfig {
-                v4: Some(slot.v4),
-                v6: slot.v6,
-                slot: slot.number,
-                ether: weft_sys::packet::are_allowed(),
-                entropy: weft_sys::random::u64(),
-                fault,
-                capture,
-                hops,
-            },
-        });
-        if by_hops {
-            pump.hca.send_fabric_packets();
-        }
-        for device in session.devices() {
-            pump.hca.set_device(device.id, device.attr.clone());
-        }
-        if !by_wire
-            && !by_hops
-            && let Err(error) = self.publish(session, &mut pump, slot.number)
-        {
-            crate::log::note(&format!("processes of this host are reached by packets: {error}"));
-            session.unpublish();
-        }
-        Ok(pump)
-    }
-}
-
-/// Whether this process may use what the kernel reserves for CAP_NET_RAW.
-fn is_privileged() -> bool {
-    rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::NET_RAW))
 }

@@ -4,16 +4,10 @@
 //! formerly polling program left, the next poll that takes the last completion turns the pump a little longer: the
 //! peer's next message mostly arrives within that time. This continues as long as it succeeds.
 
-use weft_shm::yield_processor;
 use weft_transport::RxPacket;
 use weft_verbs::{Duration, Instant};
 use weft_wire::opcode::Kind;
 
-use crate::clock;
-use crate::engine::Engine;
-
-/// How long a poll continues.
-const STAY: Duration = Duration::from_micros(40);
 /// Consecutive continued polls that may time out: the peer may start later.
 const TIMED_OUT_MAX: u32 = 32;
 /// Consecutive continued polls that may find completions instead.
@@ -104,49 +98,6 @@ impl MemoryWait {
     /// Whether the background thread must serve although the program polls.
     pub fn is_helped(&self, now: Instant) -> bool {
         now < self.helped_until
-    }
-}
-
-impl Engine {
-    /// Continues a poll that took the last completion: turns the pump until something arrives, for a while.
-    #[cold]
-    pub(crate) fn poll_on(&self) {
-        let (mut begin, mut yielded, mut yields) = (None, None, 0);
-        loop {
-            let mut guard = self.driver.lock(&self.pump);
-            let Some(pump) = guard.as_mut() else { return };
-            if let Some(yielded) = yielded.take() {
-                pump.yielding.on_yield(yielded, pump.instruments.arrivals);
-            }
-            self.driver.on_poll(true);
-            let came = pump.turn_briefly().unwrap_or(0);
-            let now = pump.turned_at();
-            let is_over = now.since(*begin.get_or_insert(now)) >= STAY;
-            let ended = match came {
-                // The background thread may have taken the WRITE while this one had no processor.
-                _ if pump.memory_wait.written => Some(Ended::Written),
-                // The peer may have waited for this processor.
-                0 => (is_over && yields > 0).then_some(Ended::TimedOut),
-                _ => Some(Ended::Completed),
-            };
-            if came > 0 {
-                pump.yielding.on_arrival();
-            }
-            if let Some(ended) = ended {
-                pump.memory_wait.on_ended(ended, now);
-            }
-            let must_yield = ended.is_none() && (pump.yielding.must_yield(now) || is_over);
-            self.leave(guard);
-            match ended {
-                Some(Ended::TimedOut) => return self.driver.wake(),
-                Some(_) => return,
-                None if must_yield => {
-                    yielded = Some(yield_processor(clock::now));
-                    yields += 1;
-                }
-                None => {}
-            }
-        }
     }
 }
 

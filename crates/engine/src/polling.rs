@@ -2,10 +2,14 @@
 //! ([`weft_shm::yielding`]).
 
 use weft_shm::yield_processor;
-use weft_verbs::{CqId, VerbsError, Wc};
+use weft_verbs::{CqId, Duration, VerbsError, Wc};
 
 use crate::engine::{CLOSED, DEAD, Engine};
+use crate::memory_wait::Ended;
 use crate::{clock, trace};
+
+/// How long a poll that took the last completion continues.
+const STAY: Duration = Duration::from_micros(40);
 
 impl Engine {
     /// Takes completions off a queue. If there are none, turns the pump once and checks again.
@@ -68,6 +72,47 @@ impl Engine {
         trace_polled(&polled, out);
         self.leave(guard);
         polled
+    }
+
+    /// Continues a poll that took the last completion: turns the pump until something arrives, for a while.
+    #[cold]
+    fn poll_on(&self) {
+        let (mut begin, mut yielded, mut yields) = (None, None, 0);
+        loop {
+            let mut guard = self.driver.lock(&self.pump);
+            let Some(pump) = guard.as_mut() else { return };
+            if let Some(yielded) = yielded.take() {
+                pump.yielding.on_yield(yielded, pump.instruments.arrivals);
+            }
+            self.driver.on_poll(true);
+            let came = pump.turn_briefly().unwrap_or(0);
+            let now = pump.turned_at();
+            let is_over = now.since(*begin.get_or_insert(now)) >= STAY;
+            let ended = match came {
+                // The background thread may have taken the WRITE while this one had no processor.
+                _ if pump.memory_wait.is_written() => Some(Ended::Written),
+                // The peer may have waited for this processor.
+                0 => (is_over && yields > 0).then_some(Ended::TimedOut),
+                _ => Some(Ended::Completed),
+            };
+            if came > 0 {
+                pump.yielding.on_arrival();
+            }
+            if let Some(ended) = ended {
+                pump.memory_wait.on_ended(ended, now);
+            }
+            let must_yield = ended.is_none() && (pump.yielding.must_yield(now) || is_over);
+            self.leave(guard);
+            match ended {
+                Some(Ended::TimedOut) => return self.driver.wake(),
+                Some(_) => return,
+                None if must_yield => {
+                    yielded = Some(yield_processor(clock::now));
+                    yields += 1;
+                }
+                None => {}
+            }
+        }
     }
 }
 

@@ -9,45 +9,21 @@
 mod budget;
 mod policy;
 mod registry;
+mod sharing;
 
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
-use parking_lot::Mutex;
 use weft_sys::share::{Arena, Extent, Sharer, resident_bytes};
 use weft_verbs::{Instant, MrId};
 
 use self::budget::SharingBudget;
 pub use self::policy::Policy;
 use self::registry::{Pages, Registry};
+pub use self::sharing::Sharing;
+use self::sharing::{Region, State};
 use crate::clock;
 use crate::engine::Engine;
 use crate::trace::{self, Kind};
-
-/// Shared regions, and those that sharing would include.
-#[derive(Debug, Default)]
-pub struct Sharing(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    policy: Policy,
-    registry: Registry,
-    regions: BTreeMap<MrId, Region>,
-    /// Set by [`Engine::share_all`].
-    sharer: Option<Sharer>,
-    started: bool,
-    budget: SharingBudget,
-    /// The file for the arena, until then.
-    file: Option<OwnedFd>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Region {
-    addr: u64,
-    len: u64,
-    /// Never shared: its pages may be unmapped and mapped again.
-    on_demand: bool,
-}
 
 /// The pages of this process; the engine stands still while they move.
 struct Own<'a> {
@@ -119,18 +95,6 @@ impl Own<'_> {
         if trace::on() {
             trace::note(now, Kind::Share, None, format_args!("{why}"));
         }
-    }
-}
-
-impl Sharing {
-    /// Sets the environment's policy; must be called before the first region.
-    pub(crate) fn set_policy(&self, policy: Policy) {
-        self.0.lock().policy = policy;
-    }
-
-    /// Sets the file that peers have, for pages shared later.
-    pub(crate) fn set_file(&self, file: OwnedFd) {
-        self.0.lock().file = Some(file);
     }
 }
 

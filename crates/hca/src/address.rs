@@ -5,7 +5,7 @@ use weft_verbs::{
     AddressVector, DEFAULT_PKEY, DeviceId, Gid, GidEntry, GidType, IbPortAttr, PKEY_TABLE_LEN, VerbsError,
 };
 
-use crate::device::Device;
+use crate::objects::Device;
 use crate::{Hca, HostInterface};
 
 /// The contents of `struct ibv_ah_attr`.

@@ -9,17 +9,11 @@ use weft_verbs::{
     Wc, WcStatus, XrcdId,
 };
 
-use crate::cq::Cq;
-use crate::device::Devices;
-use crate::events::EventQueue;
 use crate::host::HostInterface;
-use crate::keys::Keys;
 use crate::local_datagrams::LocalDatagrams;
-use crate::pd::Pd;
+use crate::objects::{Cq, Devices, EventQueue, Keys, Pd, Srqs, Xrcd};
 use crate::rng::Rng;
-use crate::srq::Srqs;
 use crate::table::Table;
-use crate::xrcd::Xrcd;
 
 /// XRC domains of one process.
 const XRCD_MAX: u32 = 65_536;

@@ -1,10 +1,8 @@
 //! Counters of a port, under their sysfs names, and the other counters that `weft stat` shows.
 
 use weft_transport::{Datagram, QpStats, RxPacket, TxPacket};
-use weft_verbs::{DeviceId, Wc, WcOpcode, WcStatus};
+use weft_verbs::{Wc, WcOpcode, WcStatus};
 use weft_wire::MULTICAST_QPN;
-
-use crate::{Hca, HostInterface};
 
 /// Bytes that the ICRC adds to each packet.
 const ICRC_LEN: u64 = 4;
@@ -152,6 +150,12 @@ impl PortCounters {
         self.hw.on_completion(wc);
     }
 
+    /// Fills in the transport events that are counted elsewhere: those of the queue pairs and of the link.
+    pub(crate) fn derive_hw(&mut self) {
+        self.hw.take_from(&self.qps);
+        self.hw.link_downed = self.link_downed;
+    }
+
     /// Returns the counters of `ports/1/counters` by name.
     pub fn values(&self) -> [(&'static str, u64); 18] {
         [
@@ -175,19 +179,5 @@ impl PortCounters {
             ("multicast_xmit_packets", self.xmit_multicast),
             ("multicast_rcv_packets", self.rcv_multicast),
         ]
-    }
-}
-
-impl<H: HostInterface> Hca<H> {
-    /// Returns a device's counters: those of its existing queue pairs and of destroyed ones.
-    pub fn counters(&self, device: DeviceId) -> PortCounters {
-        let Some(found) = self.context.devices.get(&device) else { return PortCounters::default() };
-        let mut counters = found.counters;
-        for (_, entry) in self.qps.iter().filter(|(_, entry)| entry.device == device) {
-            counters.qps.add(&entry.qp.stats());
-        }
-        counters.hw.take_from(&counters.qps);
-        counters.hw.link_downed = counters.link_downed;
-        counters
     }
 }

@@ -1,70 +1,11 @@
-//! Devices as the daemon describes them, and the effects of their changes on the objects on them.
+//! Changes of devices, and their effects on the objects on them.
 
-use weft_verbs::{
-    AsyncEvent, AsyncSubject, DeviceAttr, DeviceId, IbPortAttr, Mtu, PortAttr, PortState, QpId, VerbsError,
-};
+use weft_verbs::{AsyncEvent, AsyncSubject, DeviceAttr, DeviceId, IbPortAttr, PortAttr, PortState, QpId, VerbsError};
 
 use crate::context::HcaContext;
 use crate::counters::PortCounters;
+use crate::objects::Device;
 use crate::{Hca, HostInterface};
-
-/// A device.
-#[derive(Debug)]
-pub(crate) struct Device {
-    pub(crate) attr: DeviceAttr,
-    /// The device was removed: its objects can only be destroyed.
-    pub(crate) gone: bool,
-    pub(crate) counters: PortCounters,
-}
-
-impl Device {
-    /// Returns the MTU of a port.
-    pub(crate) fn mtu(&self, port: u8) -> Mtu {
-        self.attr.port(port).map_or(Mtu::Mtu256, |port| port.active_mtu)
-    }
-}
-
-/// Devices in the order of their ids. They are few, and each completion looks one up.
-#[derive(Debug, Default)]
-pub(crate) struct Devices {
-    list: Vec<(DeviceId, Device)>,
-}
-
-impl Devices {
-    #[inline]
-    fn place(&self, id: DeviceId) -> Result<usize, usize> {
-        self.list.binary_search_by_key(&id, |(id, _)| *id)
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, id: &DeviceId) -> Option<&Device> {
-        self.place(*id).ok().and_then(|at| self.list.get(at)).map(|(_, device)| device)
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, id: &DeviceId) -> Option<&mut Device> {
-        self.place(*id).ok().and_then(|at| self.list.get_mut(at)).map(|(_, device)| device)
-    }
-
-    /// Inserts a new device.
-    fn insert(&mut self, id: DeviceId, device: Device) {
-        if let Err(at) = self.place(id) {
-            self.list.insert(at, (id, device));
-        }
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (DeviceId, &Device)> {
-        self.list.iter().map(|(id, device)| (*id, device))
-    }
-
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Device> {
-        self.list.iter().map(|(_, device)| device)
-    }
-
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Device> {
-        self.list.iter_mut().map(|(_, device)| device)
-    }
-}
 
 impl<H: HostInterface> HcaContext<H> {
     /// Finds a device that has not been removed.
@@ -149,6 +90,17 @@ impl<H: HostInterface> Hca<H> {
             self.fail_qp(qp);
         }
         self.context.raise(id, AsyncEvent::DeviceFatal, AsyncSubject::Device, 0);
+    }
+
+    /// Returns a device's counters: those of its existing queue pairs and of destroyed ones.
+    pub fn counters(&self, device: DeviceId) -> PortCounters {
+        let Some(found) = self.context.devices.get(&device) else { return PortCounters::default() };
+        let mut counters = found.counters;
+        for (_, entry) in self.qps.iter().filter(|(_, entry)| entry.device == device) {
+            counters.qps.add(&entry.qp.stats());
+        }
+        counters.derive_hw();
+        counters
     }
 
     /// Returns a device's attributes.

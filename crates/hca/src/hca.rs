@@ -8,12 +8,10 @@ use weft_verbs::{Instant, QP_MAX, QpId};
 
 use crate::HcaConfig;
 use crate::context::HcaContext;
-use crate::hops::FabricSource;
 use crate::host::{HostInterface, HostParts};
-use crate::mcast::Groups;
+use crate::objects::{Groups, QpEntry};
+use crate::owed_acks::OwedAcks;
 use crate::peer_quotas::PeerQuotas;
-use crate::qp::QpEntry;
-use crate::rings::OwedAcks;
 use crate::schedule::Schedule;
 use crate::table::Table;
 use crate::timers::Timers;
@@ -180,8 +178,7 @@ impl<H: HostInterface> Hca<H> {
             {
                 device.counters.on_sent(&tx.packets[before..]);
                 if device.on_fabric() {
-                    let port = entry.qp.query().port_num.max(1);
-                    let source = FabricSource { device: entry.device, port, pkey: entry.qp.pkey() };
+                    let source = entry.fabric_source();
                     if self.context.fabric_packets {
                         self.address_on_fabric(tx, before, source);
                     } else {

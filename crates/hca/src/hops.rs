@@ -2,18 +2,10 @@
 //! pairs, and its handling of destination LIDs.
 
 use weft_transport::{LocalSource, TxBatch};
-use weft_verbs::DeviceId;
 use weft_wire::MULTICAST_QPN;
 
+use crate::objects::FabricSource;
 use crate::{Hca, HostInterface};
-
-/// Source of the packets of a queue pair on a fabric.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FabricSource {
-    pub(crate) device: DeviceId,
-    pub(crate) port: u8,
-    pub(crate) pkey: u16,
-}
 
 impl<H: HostInterface> Hca<H> {
     /// Gives the packets from `before` on their port's LID. Packets that the port cannot send are taken out of the

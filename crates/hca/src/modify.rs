@@ -9,7 +9,7 @@ use weft_verbs::{
 };
 
 use crate::context::HcaContext;
-use crate::device::Device;
+use crate::objects::Device;
 use crate::paths::FabricPath;
 use crate::{Hca, HostInterface};
 

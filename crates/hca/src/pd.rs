@@ -2,17 +2,8 @@
 
 use weft_verbs::{Cookie, DeviceId, PdId, VerbsError};
 
+use crate::objects::Pd;
 use crate::{Hca, HostInterface};
-
-/// A protection domain.
-#[derive(Debug)]
-pub(crate) struct Pd {
-    pub(crate) device: DeviceId,
-    /// Number of regions, windows, queues and address handles in it.
-    pub(crate) uses: u32,
-    #[allow(dead_code)] // Protection domains raise no events; kept for readers of the tables.
-    pub(crate) cookie: Cookie,
-}
 
 impl<H: HostInterface> Hca<H> {
     /// Allocates a protection domain on a device.

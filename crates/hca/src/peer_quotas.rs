@@ -4,9 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use weft_transport::PeerQuota;
-use weft_verbs::{Gid, Instant, QpId};
-
-use crate::{Hca, HostInterface};
+use weft_verbs::{Gid, QpId};
 
 /// Number of remembered peers above which unused ones are forgotten.
 const PEERS_KEPT: usize = 256;
@@ -36,7 +34,7 @@ impl PeerQuotas {
     }
 
     /// Puts `id` in line for a place among the senders to `peer`. Returns false if there is no such quota.
-    fn line_up(&mut self, peer: Gid, id: QpId) -> bool {
+    pub(crate) fn line_up(&mut self, peer: Gid, id: QpId) -> bool {
         let Some(WaitingLine { peer_quota, line }) = self.by_peer.get_mut(&peer) else { return false };
         line.push_back(id);
         peer_quota.set_waiting(line.len());
@@ -45,7 +43,7 @@ impl PeerQuotas {
     }
 
     /// Takes the first queue pair in line, if there is a free place.
-    fn next(&mut self, peer: Gid) -> Option<QpId> {
+    pub(crate) fn next(&mut self, peer: Gid) -> Option<QpId> {
         let WaitingLine { peer_quota, line } = self.by_peer.get_mut(&peer)?;
         if !peer_quota.has_place() {
             return None;
@@ -57,7 +55,7 @@ impl PeerQuotas {
     }
 
     /// Removes `id` from every line.
-    fn forget(&mut self, id: QpId) {
+    pub(crate) fn forget(&mut self, id: QpId) {
         for WaitingLine { peer_quota, line } in self.by_peer.values_mut() {
             let before = line.len();
             line.retain(|waiting| *waiting != id);
@@ -66,54 +64,15 @@ impl PeerQuotas {
         }
     }
 
+    /// Returns the peers that have a quota.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = Gid> {
+        self.by_peer.keys().copied()
+    }
+
     /// Whether any queue pair waits in line.
     #[inline]
     pub(crate) fn are_awaited(&self) -> bool {
         self.waiting > 0
-    }
-}
-
-impl<H: HostInterface> Hca<H> {
-    /// Puts a queue pair that found no place in line.
-    pub(crate) fn line_up(&mut self, id: QpId, now: Instant) {
-        let Ok(entry) = self.qps.get_mut(id) else { return };
-        if entry.in_line {
-            return;
-        }
-        entry.in_line = entry.peer.as_ref().is_some_and(|peer| self.peer_quotas.line_up(peer.dgid, id));
-        // Without a line that would call it, the queue pair does not wait.
-        if !entry.in_line && entry.qp.admit(now) {
-            self.schedule.add(id, &mut entry.queued);
-        }
-    }
-
-    /// Takes a queue pair that is reset or destroyed out of its line.
-    pub(crate) fn leave_line(&mut self, id: QpId) {
-        if self.peer_quotas.are_awaited() {
-            self.peer_quotas.forget(id);
-        }
-        if let Ok(entry) = self.qps.get_mut(id) {
-            entry.in_line = false;
-        }
-    }
-
-    /// Gives the free places to the queue pairs waiting for them.
-    pub(crate) fn admit(&mut self, peer: Gid, now: Instant) {
-        while let Some(id) = self.peer_quotas.next(peer) {
-            let Ok(entry) = self.qps.get_mut(id) else { continue };
-            entry.in_line = false;
-            if entry.qp.admit(now) {
-                self.schedule.add(id, &mut entry.queued);
-            }
-        }
-    }
-
-    /// Does the same for every peer, after a queue pair was taken out of service.
-    pub(crate) fn admit_all(&mut self, now: Instant) {
-        if self.peer_quotas.are_awaited() {
-            let peers: Vec<Gid> = self.peer_quotas.by_peer.keys().copied().collect();
-            peers.into_iter().for_each(|peer| self.admit(peer, now));
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use weft_verbs::{Access, MrId, MwBind, MwId, PdId, Qpn, WcStatus};
 
 use crate::HostInterface;
 use crate::context::HcaContext;
-use crate::keys::KeyOwner;
+use crate::objects::KeyOwner;
 
 impl<H: HostInterface> HcaContext<H> {
     /// Publishes a region. On-demand regions, whose memory may be missing, stay with the responder, which checks each

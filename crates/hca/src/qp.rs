@@ -9,38 +9,13 @@ use weft_verbs::{
 };
 use weft_wire::MULTICAST_QPN;
 
+use crate::objects::QpEntry;
 use crate::paths::FabricPath;
 use crate::violation::KeyViolation;
 use crate::{Hca, HostInterface};
 
 /// Queue pair numbers of slot 0 below this are the management queue pairs 0 and 1.
 const MANAGEMENT_QPNS: u32 = 2;
-
-/// A queue pair and the adapter's data about it.
-pub(crate) struct QpEntry {
-    pub(crate) qp: Qp,
-    pub(crate) device: DeviceId,
-    /// Creation attributes, with the granted sizes.
-    pub(crate) init: QpInit,
-    /// The path to the peer (connected kinds, from RTR on): packets from elsewhere are dropped.
-    pub(crate) peer: Option<AddressVector>,
-    /// Number of open handles: more than one for an XRC target that was opened again.
-    opens: u32,
-    /// Number of multicast groups that it is attached to.
-    pub(crate) groups: u32,
-    /// Whether it waits for its turn to send.
-    pub(crate) queued: bool,
-    /// Whether it waits in line for a place among the senders to its peer.
-    pub(crate) in_line: bool,
-    /// Its time in the set of timers.
-    pub(crate) armed: Option<Instant>,
-    /// Whether it may get packets.
-    pub(crate) on_wire: bool,
-    /// Whether it is in the list of queue pairs that owe an acknowledgement.
-    pub(crate) owes_ack: bool,
-    /// Number of posted work requests: sends, receives.
-    posted: (u64, u64),
-}
 
 /// A queue pair as tools show it.
 #[derive(Clone, Debug)]
@@ -151,24 +126,12 @@ impl<H: HostInterface> Hca<H> {
         let index = self.draw_index()?;
         let qpn = self.slot << QPN_INDEX_BITS | index;
         let mtu = self.context.present(device)?.mtu(1);
-        let id = self.qps.insert_with(|id| QpEntry {
-            qp: {
-                let mut qp = Qp::new(id, qpn, &init, device);
-                qp.set_port_mtu(mtu);
-                qp.allow_ack_delay(self.ack_delay);
-                qp
-            },
-            device,
-            init,
-            peer: None,
-            opens: 1,
-            groups: 0,
-            queued: false,
-            in_line: false,
-            armed: None,
-            on_wire: false,
-            owes_ack: false,
-            posted: (0, 0),
+        let ack_delay = self.ack_delay;
+        let id = self.qps.insert_with(|id| {
+            let mut qp = Qp::new(id, qpn, &init, device);
+            qp.set_port_mtu(mtu);
+            qp.allow_ack_delay(ack_delay);
+            QpEntry::new(qp, device, init)
         })?;
         self.by_qpn.insert(index, id);
         self.count_uses(&init, 1);
@@ -187,7 +150,7 @@ impl<H: HostInterface> Hca<H> {
         for cq in [init.send_cq, init.recv_cq].into_iter().flatten() {
             let cq = self.context.cqs.get(cq)?;
             (cq.device == device).then_some(()).ok_or(FOREIGN)?;
-            if cq.failed {
+            if cq.has_failed() {
                 return Err(VerbsError::Invalid("the completion queue has overflowed"));
             }
         }

@@ -13,14 +13,6 @@ const FRAMES_MAX: usize = 256;
 /// How long an acknowledgement is delayed without another turn.
 const ACK_DELAY: Duration = Duration::from_micros(50);
 
-/// Queue pairs that owe their peers an acknowledgement.
-#[derive(Debug, Default)]
-pub(crate) struct OwedAcks {
-    of: Vec<QpId>,
-    /// Deadline for sending them.
-    pub(crate) until: Option<Instant>,
-}
-
 impl<H: HostInterface> Hca<H> {
     /// Enables frames, after this process has met one of this host.
     pub fn open_rings(&mut self) {

@@ -3,18 +3,8 @@
 
 use weft_verbs::{DeviceId, VerbsError, XrcdId};
 
+use crate::objects::Xrcd;
 use crate::{Hca, HostInterface};
-
-/// An XRC domain.
-#[derive(Debug)]
-pub(crate) struct Xrcd {
-    pub(crate) device: DeviceId,
-    pub(crate) key: Option<u64>,
-    /// Number of opens.
-    pub(crate) opens: u32,
-    /// Number of queue pairs and shared receive queues in it.
-    pub(crate) uses: u32,
-}
 
 impl<H: HostInterface> Hca<H> {
     /// Opens an XRC domain: the one with this key on the device, or a new one.

@@ -2,6 +2,11 @@
 //! are queued until the program fetches them. When the daemon dies, the client reports it and keeps the slot's proof
 //! and anchor; `reconnect` presents both to the next daemon, so that the process keeps its QP numbers and its packets.
 
+mod fabric;
+mod losses;
+mod paths;
+mod peers;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,10 +14,10 @@ use std::time::Duration;
 
 use weft_sys::unix::{self, Credentials, Wait};
 
+use crate::codec::{decode, encode};
 use crate::connect::establish;
 use crate::fabric::HostAdapter;
 use crate::limits::{EVENTS_QUEUED_MAX, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
-use crate::message::{decode, encode};
 use crate::printable::{printable, printable_report};
 use crate::stat::{Ledger, QpCursor, QpPage, StatReport};
 use crate::{

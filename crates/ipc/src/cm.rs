@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use weft_cm::rdma_cm::{CmEvent, Command, Reply};
 use weft_sys::channel;
 
+use crate::codec::decode;
 use crate::limits::CM_EVENT_BYTES_MAX;
-use crate::message::decode;
 use crate::process::{ProcessClient, Session};
 use crate::{ConnectError, ConnectOptions, Request, RequestError, Response};
 

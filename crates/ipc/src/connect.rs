@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use weft_sys::unix::{self, Wait};
 
+use crate::codec::encode;
 use crate::hello::{Hello, HelloReply, HelloStatus, Purpose};
 use crate::limits::HELLO_REPLY_BYTES_MAX;
-use crate::message::encode;
 use crate::{ClientFrame, ConnectError, Request, SOCKET_NAME, executable};
 
 /// Whether to start a daemon if none runs.

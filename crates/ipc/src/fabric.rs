@@ -5,9 +5,8 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{FABRIC_BYTES_MAX, FABRIC_PART_BYTES_MAX, HOST_NAME_BYTES_MAX};
-use crate::printable::printable;
-use crate::{Client, DecodeError, DeviceInfo, Request, RequestError, Response};
+use crate::limits::FABRIC_BYTES_MAX;
+use crate::{DecodeError, DeviceInfo};
 
 /// A program's request about the fabric.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -224,72 +223,5 @@ pub fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
     match postcard::take_from_bytes(bytes) {
         Ok((value, [])) => Ok(value),
         _ => Err(DecodeError::Malformed),
-    }
-}
-
-impl Client {
-    /// Sends a request about the fabric.
-    pub fn fabric(&mut self, request: FabricRequest) -> Result<FabricReply, RequestError> {
-        match self.request(Request::Fabric(request))? {
-            Response::Fabric(reply) => Ok(reply),
-            _ => Err(RequestError::Protocol),
-        }
-    }
-
-    /// Brings up the fabric that these bytes describe; `packets` selects packet mode (every packet travels hop by hop).
-    pub fn fabric_up(&mut self, description: &[u8], seed: u64, packets: bool) -> Result<(), RequestError> {
-        for part in description.chunks(FABRIC_PART_BYTES_MAX) {
-            self.fabric(FabricRequest::Describe(part.to_vec()))?;
-        }
-        let length = u32::try_from(description.len()).map_err(|_| RequestError::Protocol)?;
-        self.fabric(FabricRequest::Up { length, seed, packets }).map(drop)
-    }
-
-    /// Returns the status of the fabric, if there is one.
-    pub fn fabric_status(&mut self) -> Result<Option<FabricStatus>, RequestError> {
-        let FabricReply::Status(status) = self.fabric(FabricRequest::Status)? else {
-            return Err(RequestError::Protocol);
-        };
-        Ok(status.map(|mut status| {
-            status.title = printable(&status.title);
-            status.managers.iter_mut().for_each(|manager| manager.node = printable(&manager.node));
-            *status
-        }))
-    }
-
-    /// Returns the hosts that have programs.
-    pub fn fabric_hosts(&mut self) -> Result<Vec<HostPrograms>, RequestError> {
-        let mut all: Vec<HostPrograms> = Vec::new();
-        loop {
-            let offset = u32::try_from(all.len()).unwrap_or(u32::MAX);
-            let FabricReply::Hosts { hosts, more } = self.fabric(FabricRequest::Hosts { offset })? else {
-                return Err(RequestError::Protocol);
-            };
-            let last = !more || hosts.is_empty();
-            let sane = hosts.into_iter().filter(|entry| entry.host.len() <= HOST_NAME_BYTES_MAX);
-            all.extend(sane.map(|entry| HostPrograms { host: printable(&entry.host), ..entry }));
-            if last || all.len() > crate::limits::FABRIC_HOSTS_MAX {
-                return Ok(all);
-            }
-        }
-    }
-
-    /// Returns the bytes of a snapshot of the fabric.
-    pub fn fabric_picture(&mut self) -> Result<Vec<u8>, RequestError> {
-        let mut all = Vec::new();
-        loop {
-            let offset = u32::try_from(all.len()).unwrap_or(u32::MAX);
-            let FabricReply::Part { bytes, more } = self.fabric(FabricRequest::Picture { offset })? else {
-                return Err(RequestError::Protocol);
-            };
-            let last = !more || bytes.is_empty();
-            all.extend(bytes);
-            if all.len() > FABRIC_BYTES_MAX {
-                return Err(RequestError::Protocol);
-            }
-            if last {
-                return Ok(all);
-            }
-        }
     }
 }

@@ -9,6 +9,7 @@
 mod build;
 mod client;
 mod cm;
+mod codec;
 mod connect;
 mod device;
 mod error;
@@ -35,6 +36,7 @@ pub mod umad_waiting;
 pub use build::{BUILD_NOTE_NAME, Build, BuildNote};
 pub use client::{Client, Reconnected, Slot, SlotFate};
 pub use cm::{CmClient, CmError, EventChannel};
+pub use codec::{DecodeError, decode, encode};
 pub use connect::{ConnectOptions, HOST_VARIABLE, Spawn, is_served, offer_anchor, stop_daemon};
 pub use device::{
     DEVICE_KIND_RXE, DeviceInfo, GidEntry, GidType, PhysState, PortState, active_mtu_bytes, node_guid_of_mac,
@@ -47,8 +49,8 @@ pub use infiniband::{DEVICE_KIND_IB, IB_DEVICE_INDEX_BASE, IbPort, InfiniBand};
 pub use limits::*;
 pub use losses::{KeyViolation, LostPackets};
 pub use message::{
-    ClientFrame, CmStatus, DaemonFrame, DecodeError, Event, GsiStatus, McastGroup, PortHealth, ProcessInfo, Refusal,
-    Request, Response, SlotGrant, StatusReport, Usage, decode, encode,
+    ClientFrame, CmStatus, DaemonFrame, Event, GsiStatus, McastGroup, PortHealth, ProcessInfo, Refusal, Request,
+    Response, SlotGrant, StatusReport, Usage,
 };
 pub use paths::{GroupMember, GroupReply, PathReply, PathRequest, PathTraffic};
 pub use peers::{PeerGrant, PeerMet, Publication, PublishGrant, Published};

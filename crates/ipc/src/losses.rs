@@ -3,8 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Client, Request, RequestError, Response};
-
 /// Packets that a queue pair sent over a closed path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LostPackets {
@@ -43,23 +41,4 @@ pub struct KeyViolation {
     pub dest_qp: u32,
     /// GIDs of its GRH, the sender's first, if it has one.
     pub gids: Option<[[u8; 16]; 2]>,
-}
-
-impl Client {
-    /// Reports packets sent over closed paths.
-    pub fn lost_packets(&mut self, lost: Vec<LostPackets>) -> Result<(), RequestError> {
-        self.tell_fabric(Request::LostPackets(lost))
-    }
-
-    /// Reports packets with a wrong key.
-    pub fn key_violations(&mut self, violations: Vec<KeyViolation>) -> Result<(), RequestError> {
-        self.tell_fabric(Request::KeyViolations(violations))
-    }
-
-    fn tell_fabric(&mut self, request: Request) -> Result<(), RequestError> {
-        match self.request(request)? {
-            Response::Done => Ok(()),
-            _ => Err(RequestError::Protocol),
-        }
-    }
 }

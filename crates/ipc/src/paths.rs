@@ -3,8 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Client, Request, RequestError, Response};
-
 /// A path for packets of a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct PathRequest {
@@ -72,38 +70,4 @@ pub struct GroupReply {
     pub path: u32,
     /// Slots of the processes that listen at those destinations, the requester's own included if it listens.
     pub slots: Vec<u32>,
-}
-
-impl Client {
-    /// Asks whether packets arrive over a path, and subscribes to changes.
-    pub fn path(&mut self, request: PathRequest) -> Result<PathReply, RequestError> {
-        match self.request(Request::Path(request))? {
-            Response::Path(reply) => Ok(reply),
-            _ => Err(RequestError::Protocol),
-        }
-    }
-
-    /// Reports traffic.
-    pub fn path_traffic(&mut self, traffic: Vec<PathTraffic>) -> Result<(), RequestError> {
-        match self.request(Request::PathTraffic(traffic))? {
-            Response::Done => Ok(()),
-            _ => Err(RequestError::Protocol),
-        }
-    }
-
-    /// Asks which processes a path to a group leads to, and subscribes to changes. The path's slot is 0.
-    pub fn group_path(&mut self, request: PathRequest) -> Result<GroupReply, RequestError> {
-        match self.request(Request::GroupPath(request))? {
-            Response::Group(reply) => Ok(reply),
-            _ => Err(RequestError::Protocol),
-        }
-    }
-
-    /// Reports that the program starts or stops listening to a group.
-    pub fn set_group_member(&mut self, member: GroupMember, listens: bool) -> Result<(), RequestError> {
-        match self.request(Request::GroupMember { member, listens })? {
-            Response::Done => Ok(()),
-            _ => Err(RequestError::Protocol),
-        }
-    }
 }

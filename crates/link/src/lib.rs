@@ -15,6 +15,7 @@ mod flow;
 mod flow_socket;
 pub mod fuzzing;
 mod gather;
+mod handler;
 pub mod hops;
 mod peek_parser;
 mod peer;

@@ -14,8 +14,8 @@ use weft_sys::epoll;
 use weft_sys::roce_port::{self, Family, ROCE_V2_UDP_PORT};
 use weft_sys::udp::Inbox;
 
-use crate::datagram::Datagram;
 use crate::flow_socket::FlowSocket;
+use crate::handler::Each;
 use crate::rx_socket::RxSocket;
 use crate::stats::LinkStats;
 
@@ -39,10 +39,6 @@ pub struct Receiver {
     tick: u32,
     inbox: Inbox,
 }
-
-/// Handler of each datagram.
-pub trait Each: FnMut(&Datagram<'_>, &mut LinkStats) {}
-impl<F: FnMut(&Datagram<'_>, &mut LinkStats)> Each for F {}
 
 impl Receiver {
     /// Makes a receiver with sockets bound to port 4791.
@@ -223,6 +219,7 @@ fn empty(socket: &mut RxSocket, mut read: impl FnMut(&mut RxSocket) -> usize) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::datagram::Datagram;
     use std::net::{SocketAddr, UdpSocket};
     use weft_sys::sockopt::set_int;
     use weft_sys::udp::Incoming;

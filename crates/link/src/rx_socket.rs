@@ -7,8 +7,8 @@ use weft_sys::fork;
 use weft_sys::udp::{Inbox, Incoming, Received};
 
 use crate::datagram::Datagram;
+use crate::handler::Each;
 use crate::peek_parser::PeekParser;
-use crate::receive::Each;
 use crate::stats::LinkStats;
 
 /// A message longer than this fills its buffer well: more buffers at once would only push each other out of the cache.

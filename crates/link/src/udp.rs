@@ -7,7 +7,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use weft_transport::TxBatch;
 use weft_verbs::Instant;
 
-use crate::receive::{Each, Receiver};
+use crate::handler::Each;
+use crate::receive::Receiver;
 use crate::stats::LinkStats;
 use crate::transmit::{Tap, Transmitter};
 

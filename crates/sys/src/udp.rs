@@ -9,7 +9,7 @@ mod outbox;
 mod peer;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -70,7 +70,15 @@ pub fn sender(family: Family, entropy: u32) -> io::Result<(OwnedFd, u16)> {
 /// # Errors
 /// No port is free.
 pub fn bind_any(fd: &OwnedFd, family: Family, entropy: u32) -> io::Result<u16> {
-    bind_source_port(fd, entropy, |port| peer::any(family, port))
+    bind_source_port(fd, entropy, |port| unspecified(family, port))
+}
+
+/// Returns the unspecified address of a family, with a port.
+fn unspecified(family: Family, port: u16) -> SocketAddr {
+    match family {
+        Family::V4 => (Ipv4Addr::UNSPECIFIED, port).into(),
+        Family::V6 => (Ipv6Addr::UNSPECIFIED, port).into(),
+    }
 }
 
 fn open_sender(family: Family, hop_limit: u8) -> io::Result<OwnedFd> {
@@ -117,7 +125,6 @@ fn bind_source_port(fd: &OwnedFd, entropy: u32, address: impl Fn(u16) -> SocketA
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
 
     const UDP_GRO: i32 = 104;
 

@@ -10,6 +10,7 @@
 use zerocopy::byteorder::big_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::opcode::header;
 use crate::{Opcode, Psn};
 
 /// Base Transport Header.
@@ -27,7 +28,7 @@ const _: () = assert!(size_of::<Bth>() == Bth::LEN);
 
 impl Bth {
     /// Length in bytes.
-    pub const LEN: usize = 12;
+    pub const LEN: usize = header::BTH_LEN;
 
     /// Creates a header with the given opcode, P_Key, destination and PSN. All flag bits are clear except MigReq, which
     /// a sender without path migration keeps set (IBA 17.2.8: "migrated").

@@ -59,6 +59,9 @@ pub enum Kind {
 
 /// Extended headers that may follow the BTH, in the order of [`ORDER`].
 pub mod header {
+    /// Length of the BTH itself.
+    pub(crate) const BTH_LEN: usize = 12;
+
     /// XRCETH, 4 bytes.
     pub const XRCETH: u16 = 1;
     /// RDETH, 4 bytes.
@@ -231,7 +234,7 @@ const fn row(code: u8, service: Service, r: &Row, name: &'static str, headers: u
         kind: r.2,
         place: r.3,
         headers,
-        header_len: crate::bth::Bth::LEN + header::length(headers),
+        header_len: header::BTH_LEN + header::length(headers),
         payload: r.5,
     }
 }

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use weft_abi_types::rdma_event_channel;
 
-use super::{CmLibrary, Event};
-use crate::verbs::{check, check_ptr};
+use super::CmLibrary;
+use crate::verbs::check_ptr;
 
 /// An event channel, shared by its clones.
 #[derive(Clone, Debug)]
@@ -43,24 +43,6 @@ impl EventChannel {
     pub fn fd(&self) -> RawFd {
         // SAFETY: the channel is alive.
         unsafe { (*self.0.ptr).fd }
-    }
-
-    /// Waits for an event.
-    pub fn next(&self) -> io::Result<Event> {
-        let calls = self.0.library.calls;
-        let mut event = std::ptr::null_mut();
-        // SAFETY: the channel is alive; the event is valid until it is acknowledged, after it was copied.
-        unsafe {
-            check((calls.rdma_get_cm_event)(self.0.ptr, &mut event))?;
-            let copy = Event::copy(self, &*event);
-            check((calls.rdma_ack_cm_event)(event))?;
-            Ok(copy)
-        }
-    }
-
-    /// Returns a pending event, if there is one.
-    pub fn poll(&self) -> io::Result<Option<Event>> {
-        if readable(&[self.fd()], Some(0))?[0] { self.next().map(Some) } else { Ok(None) }
     }
 }
 

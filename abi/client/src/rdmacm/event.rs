@@ -1,21 +1,13 @@
 //! Events, copied out of the library.
 
+use std::io;
+
 use weft_abi_types::{
     RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_PS_IPOIB, RDMA_PS_UDP, ibv_ah_attr, rdma_cm_event, rdma_cm_event_type,
-    rdma_cm_id,
 };
 
-use super::{CmId, EventChannel};
-
-/// Identity of an id among all that are alive: the address of its structure, as in the tools' debug output.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct IdKey(pub(super) usize);
-
-impl std::fmt::LowerHex for IdKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::LowerHex::fmt(&self.0, f)
-    }
-}
+use super::{CmId, EventChannel, IdKey, readable};
+use crate::verbs::check;
 
 /// Address of datagrams to a peer or a multicast group.
 #[derive(Clone, Copy)]
@@ -54,7 +46,7 @@ pub struct Event {
 impl Event {
     /// # Safety
     /// The event is one of the channel's, and not acknowledged yet.
-    pub(super) unsafe fn copy(channel: &EventChannel, raw: &rdma_cm_event) -> Event {
+    unsafe fn copy(channel: &EventChannel, raw: &rdma_cm_event) -> Event {
         // SAFETY: the id of an event is alive until the event is acknowledged; its port space tells which member of the
         // union is valid, and both are plain numbers.
         let ud = unsafe {
@@ -65,7 +57,7 @@ impl Event {
         };
         let request = raw.event == RDMA_CM_EVENT_CONNECT_REQUEST;
         Event {
-            id: key(raw.id),
+            id: IdKey::of(raw.id),
             kind: raw.event,
             status: raw.status,
             // SAFETY: the id of a connection request is new, and nothing else owns it.
@@ -75,6 +67,22 @@ impl Event {
     }
 }
 
-pub(super) fn key(id: *mut rdma_cm_id) -> IdKey {
-    IdKey(id as usize)
+impl EventChannel {
+    /// Waits for an event.
+    pub fn next(&self) -> io::Result<Event> {
+        let calls = self.library().calls;
+        let mut event = std::ptr::null_mut();
+        // SAFETY: the channel is alive; the event is valid until it is acknowledged, after it was copied.
+        unsafe {
+            check((calls.rdma_get_cm_event)(self.ptr(), &mut event))?;
+            let copy = Event::copy(self, &*event);
+            check((calls.rdma_ack_cm_event)(event))?;
+            Ok(copy)
+        }
+    }
+
+    /// Returns a pending event, if there is one.
+    pub fn poll(&self) -> io::Result<Option<Event>> {
+        if readable(&[self.fd()], Some(0))?[0] { self.next().map(Some) } else { Ok(None) }
+    }
 }

@@ -12,7 +12,6 @@ use weft_abi_types::{
     rdma_cm_join_mc_attr_ex, rdma_cm_mc_join_flags, rdma_conn_param, rdma_port_space,
 };
 
-use super::event::key;
 use super::{CmLibrary, EventChannel, IdKey, SockAddr};
 use crate::verbs::{Context, Pd, Qp, QpRequest, check, no_attributes};
 
@@ -78,7 +77,7 @@ impl CmId {
 
     /// The key that its events carry.
     pub fn key(&self) -> IdKey {
-        key(self.0.ptr)
+        IdKey::of(self.0.ptr)
     }
 
     /// The library of the id.

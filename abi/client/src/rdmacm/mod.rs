@@ -10,13 +10,15 @@ mod calls;
 mod channel;
 mod event;
 mod id;
+mod id_key;
 mod library;
 mod socket;
 
 pub use address::{LookupError, SockAddr, lookup};
 pub use addrinfo::{AddrInfo, Hints};
 pub use channel::{EventChannel, readable};
-pub use event::{Event, IdKey, UdParam};
+pub use event::{Event, UdParam};
 pub use id::{BareQp, CmId, ConnParam};
+pub use id_key::IdKey;
 pub use library::CmLibrary;
 pub use socket::{Socket, SocketCalls};

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
-use super::shims;
+use super::define::shims;
 
 type File = *mut c_void;
 /// `struct stat` in one of its forms: the callee knows which.

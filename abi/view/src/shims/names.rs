@@ -3,7 +3,6 @@
 use core::ffi::{c_char, c_int};
 
 use crate::kernel::AT_FDCWD;
-use crate::next::Next;
 use crate::redirect::{self, ENOSYS};
 
 /// A call that writes a path without a zero, and returns its length.
@@ -88,7 +87,7 @@ paths! {
 
 #[allow(non_upper_case_globals, reason = "the names of the calls")]
 mod next {
-    use super::Next;
+    use crate::next::Next;
 
     pub static readlink: Next = Next::new(c"readlink");
     pub static readlinkat: Next = Next::new(c"readlinkat");

@@ -2,7 +2,8 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
-use super::{files, shims};
+use super::define::shims;
+use super::files;
 use crate::next::Next;
 use crate::{decide, redirect, view};
 

@@ -31,26 +31,17 @@ mod daemon;
 mod models;
 mod program;
 mod ring;
+mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 pub use daemon::DaemonRing;
 pub use program::{AnswerReader, Pushed, RequestWriter, program_ends};
+pub use slot::{Slot, UMAD_RING_MAD_BYTES, UMAD_RING_SLOTS, UMAD_SLOT_BYTES};
 
 use weft_shm::{SleepStates, SleepWord};
 
-use crate::umad::UMAD_HEAD_BYTES;
 use ring::Direction;
-
-/// Bytes of a datagram that fits a slot, exactly. Models have small slots and rings, because every word costs time in
-/// each of their runs.
-pub const UMAD_RING_MAD_BYTES: usize = if cfg!(loom) { 8 } else { 256 };
-
-/// Bytes of a slot.
-pub const UMAD_SLOT_BYTES: usize = UMAD_HEAD_BYTES + UMAD_RING_MAD_BYTES;
-
-/// Slots of a ring.
-pub const UMAD_RING_SLOTS: u64 = if cfg!(loom) { 2 } else { 256 };
 
 /// Bytes of a port's shared memory.
 pub const UMAD_RING_BYTES: usize = SLOTS_AT + 2 * RING_BYTES;
@@ -63,9 +54,6 @@ pub const UMAD_NO_RING: &[u8] = &[2, 0];
 
 /// Packet by which a program asks for a ring: it holds a datagram that its descriptor does not show.
 pub const UMAD_RING_ME: &[u8] = &[3, 0, 0];
-
-/// A head and its datagram.
-pub type Slot = [u8; UMAD_SLOT_BYTES];
 
 const RING_BYTES: usize = UMAD_RING_SLOTS as usize * UMAD_SLOT_BYTES;
 

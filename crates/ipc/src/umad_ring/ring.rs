@@ -9,7 +9,7 @@ use weft_sys::processors;
 use weft_sys::shared::Shared;
 use zerocopy::IntoBytes;
 
-use super::{Slot, UMAD_RING_MAD_BYTES, UMAD_RING_SLOTS, UMAD_SLOT_BYTES};
+use super::slot::{Slot, UMAD_RING_MAD_BYTES, UMAD_RING_SLOTS, UMAD_SLOT_BYTES};
 use crate::umad::{UMAD_HEAD_BYTES, UmadHead};
 
 const SLOT_WORDS: usize = UMAD_SLOT_BYTES / 8;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::umad::UmadHead;
+use crate::umad::{UMAD_HEAD_BYTES, UmadHead};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use weft_sys::shared::Shared;

@@ -4,6 +4,9 @@
 //! A sans-I/O value like the other protocol objects: the caller passes in the time and fetches datagrams to send and
 //! deliveries. The caller also defines how datagrams are addressed.
 
+mod expiry;
+mod incoming;
+mod peer;
 mod receive;
 mod requests;
 #[cfg(test)]
@@ -21,15 +24,10 @@ use crate::agent::{Agents, is_response};
 use crate::limits::TRANSFER_BYTES_MAX;
 use crate::rmpp::{Sender, TransferError, first_mad, header};
 use crate::{AgentId, AgentSpec, RegisterError};
-use receive::Incoming;
+use incoming::Incoming;
+pub use peer::Peer;
 use requests::{Request, Requests};
 use timers::{TimerKey, Timers};
-
-/// Address of a datagram's other end. The address of a received datagram also routes the reply.
-pub trait Peer: Clone {
-    /// Returns whether both addresses name the same other end.
-    fn same_end(&self, other: &Self) -> bool;
-}
 
 /// Datagram that an agent sends.
 #[derive(Clone, Debug)]

@@ -5,33 +5,13 @@ use weft_wire::mad::rmpp::{RmppHeader, RmppStatus, RmppType, data_offset};
 use weft_wire::mad::{Mad, Method};
 use zerocopy::IntoBytes;
 
+use super::incoming::Incoming;
 use super::timers::TimerKey;
 use super::{Peer, Port};
 use crate::AgentId;
 use crate::agent::is_response;
 use crate::limits::{INCOMING_BYTES_MAX, INCOMING_TRANSFERS_MAX, RMPP_LINGER, RMPP_RECEIVE_TIMEOUT};
 use crate::rmpp::{AckOutcome, Received, Receiver, header, set_header};
-
-/// Transfer that a port receives for an agent.
-#[derive(Debug)]
-pub(super) struct Incoming<P> {
-    pub number: u32,
-    pub agent: AgentId,
-    pub peer: P,
-    /// Its first datagram, whose header the acknowledgements copy.
-    pub first: Mad,
-    pub receiver: Receiver,
-    pub deadline: Instant,
-}
-
-impl<P: Peer> Incoming<P> {
-    fn is_of(&self, agent: AgentId, mad: &Mad, peer: &P) -> bool {
-        let (ours, theirs) = (&self.first.header, &mad.header);
-        self.agent == agent
-            && (ours.tid(), ours.class(), ours.method()) == (theirs.tid(), theirs.class(), theirs.method())
-            && self.peer.same_end(peer)
-    }
-}
 
 impl<P: Peer> Port<P> {
     /// Handles a datagram from `peer`. Returns `false` if it is for no agent: it answers no request, or no agent wants

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use weft_verbs::{Duration, Instant};
 use weft_wire::mad::{Class, Mad};
 
-use super::Peer;
+use super::peer::Peer;
 use crate::AgentId;
 use crate::limits::{
     OUTGOING_BYTES_MAX, OUTGOING_BYTES_PER_PEER_MAX, OUTGOING_TRANSFERS_MAX, REQUESTS_MAX, RMPP_ACK_TIMEOUT,

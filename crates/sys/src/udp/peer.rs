@@ -7,7 +7,7 @@
 //! [`identification`] sends one to this host itself and reads it there.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -141,14 +141,6 @@ fn identification_of(packet: &[u8], to: SocketAddrV4) -> Option<u16> {
             && at[IP_LEN + 2..IP_LEN + 4] == to.port().to_be_bytes();
         fits.then(|| u16::from_be_bytes([at[4], at[5]]))
     })
-}
-
-/// Returns the unspecified address of a family, with a port.
-pub(super) fn any(family: Family, port: u16) -> SocketAddr {
-    match family {
-        Family::V4 => (Ipv4Addr::UNSPECIFIED, port).into(),
-        Family::V6 => (Ipv6Addr::UNSPECIFIED, port).into(),
-    }
 }
 
 #[cfg(test)]

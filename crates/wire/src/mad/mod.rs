@@ -4,6 +4,7 @@
 mod attribute;
 mod block;
 mod class_port_info;
+mod data_offset;
 pub mod gmp;
 mod header;
 pub mod notice;

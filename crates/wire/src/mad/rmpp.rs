@@ -10,8 +10,9 @@
 use zerocopy::byteorder::big_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::Class;
 use crate::layout::open;
+
+pub use super::data_offset::data_offset;
 
 open! {
     /// Type of a datagram of the protocol.
@@ -148,17 +149,6 @@ impl RmppHeader {
     /// Sets the maximum response time of its sender.
     pub fn set_resp_time(&mut self, resp_time: u8) {
         self.time_flags = self.time_flags & 7 | resp_time << 3;
-    }
-}
-
-/// Returns the offset in the datagram at which a class's data begins when it uses the protocol; every segment repeats
-/// the bytes before it. `None` for classes that do not use it.
-pub fn data_offset(class: Class) -> Option<usize> {
-    match class {
-        Class::SUBN_ADM => Some(super::sa::SaMad::DATA_AT),
-        Class::DEV_MGT | Class::DEV_ADM | Class::BIS => Some(64),
-        Class(0x30..=0x4f) => Some(super::vendor::VendorMad::DATA_AT),
-        _ => None,
     }
 }
 

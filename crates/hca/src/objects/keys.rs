@@ -15,8 +15,8 @@ use std::cell::Cell;
 use rustc_hash::FxHashMap;
 use weft_verbs::{Access, MR_MAX, MW_MAX, MrId, MwId, VerbsError};
 
-use crate::mr::Mr;
-use crate::mw::Mw;
+use super::mr::Mr;
+use super::mw::Mw;
 use crate::rng::Rng;
 use crate::table::Table;
 
@@ -24,12 +24,12 @@ use crate::table::Table;
 const TAG_BITS: u32 = 8;
 
 /// Returns the index part of a key.
-pub(crate) fn index_of(key: u32) -> u32 {
+fn index_of(key: u32) -> u32 {
     key >> TAG_BITS
 }
 
 /// Returns the key with the index of `key` and the tag of `tag`.
-pub(crate) fn with_tag(key: u32, tag: u32) -> u32 {
+pub(super) fn with_tag(key: u32, tag: u32) -> u32 {
     (key & !0xff) | (tag & 0xff)
 }
 
