@@ -93,6 +93,12 @@ fn catch_descriptors(listener: &OwnedFd) -> usize {
     caught
 }
 
+/// Whether this process may become another user.
+pub fn can_become_others() -> bool {
+    let maps_all = std::fs::read_to_string("/proc/self/uid_map").unwrap().contains("4294967295");
+    weft_sys::process::euid() == 0 && maps_all
+}
+
 struct OtherUser {
     child: std::process::Child,
     answers: std::io::BufReader<std::process::ChildStdout>,
@@ -101,8 +107,7 @@ struct OtherUser {
 impl OtherUser {
     /// Returns `None` if this process may not become another user.
     fn new(uid: u32) -> Option<OtherUser> {
-        let maps_all = std::fs::read_to_string("/proc/self/uid_map").unwrap().contains("4294967295");
-        if weft_sys::process::euid() != 0 || !maps_all {
+        if !can_become_others() {
             eprintln!("skipped: needs root to become another user");
             return None;
         }
