@@ -134,7 +134,7 @@ pub struct Frame {
     pub key: u32,
     /// SRQ at the target (XRC).
     pub srqn: u32,
-    /// Bytes of payload; [`Peers::push`] sets it.
+    /// Bytes of payload; [`crate::Peers::push`] sets it.
     pub bytes: u32,
     /// Address at the target; for a datagram over a fabric, its destination LID.
     pub addr: u64,
