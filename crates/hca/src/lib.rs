@@ -2,6 +2,9 @@
 //! pairs), the dispatch of packets to queue pairs, timers, and the order of sending. [`Hca`] is driven from outside
 //! under one lock: it has no thread, no clock and no socket, and it names memory by address without touching it.
 //!
+//! `objects` has the objects and their tables. [`Hca`] and its `context` hold them, and a file for each kind (`cq`, `qp`,
+//! `mr`, ...) has the operations on them.
+//!
 //! Receiving: `demux` finds the queue pair, checks partition and sender, and hands the packet over; `context` provides
 //! the adapter's services to the queue pair (keys, completion queues, shared receive queues). Sending: `schedule` lets
 //! the queue pairs that want to send take turns at the batch.

@@ -6,6 +6,7 @@ mod fabric;
 mod losses;
 mod paths;
 mod peers;
+mod stat;
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,7 +20,6 @@ use crate::connect::establish;
 use crate::fabric::HostAdapter;
 use crate::limits::{EVENTS_QUEUED_MAX, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
 use crate::printable::{printable, printable_report};
-use crate::stat::{Ledger, QpCursor, QpPage, StatReport};
 use crate::{
     ClientFrame, ConnectError, ConnectOptions, DaemonFrame, DeviceInfo, Event, McastGroup, Refusal, Request,
     RequestError, Response, SlotGrant, StatusReport, Usage,
@@ -279,58 +279,6 @@ impl Client {
         }
     }
 
-    /// Opens a ledger for this process's counters. A new daemon gives a new one.
-    pub fn open_ledger(&mut self) -> Result<Ledger, RequestError> {
-        let (response, mut fds) = self.exchange(Request::OpenLedger, &[], 1)?;
-        match (response, fds.pop()) {
-            (Response::Ledger, Some(memory)) => Ok(Ledger::new(&memory.into())?),
-            _ => Err(RequestError::Protocol),
-        }
-    }
-
-    /// Asks every process to bring its ledger up to date, and waits for as long as that takes.
-    pub fn refresh_ledgers(&mut self) -> Result<(), RequestError> {
-        self.done(Request::RefreshLedgers)?;
-        std::thread::sleep(LEDGERS_FRESH_AFTER);
-        Ok(())
-    }
-
-    /// Returns the counters and objects of all processes, all pages in one.
-    pub fn stat(&mut self) -> Result<StatReport, RequestError> {
-        let mut whole = StatReport::default();
-        loop {
-            let offset = u32::try_from(whole.devices.len()).unwrap_or(u32::MAX);
-            let Response::Stat(page) = self.request(Request::Stat { offset })? else {
-                return Err(RequestError::Protocol);
-            };
-            let last = !page.more || page.devices.is_empty();
-            let mut devices = whole.devices;
-            devices.extend(page.devices.iter().cloned());
-            whole = StatReport { devices, more: false, ..page };
-            if last || whole.devices.len() > crate::limits::DEVICES_MAX + crate::limits::FABRIC_HOSTS_MAX {
-                return Ok(whole);
-            }
-        }
-    }
-
-    /// Returns the queue pairs of all processes, page by page.
-    pub fn list_qps(&mut self) -> Result<Vec<QpPage>, RequestError> {
-        let (mut pages, mut cursor) = (Vec::new(), QpCursor::default());
-        loop {
-            let Response::Qps(mut page) = self.request(Request::ListQps(cursor))? else {
-                return Err(RequestError::Protocol);
-            };
-            page.comm = printable(&page.comm);
-            // A page whose cursor does not advance would repeat forever.
-            let next = page.next.filter(|next| *next > cursor);
-            pages.push(page);
-            match next {
-                Some(next) if pages.len() < QP_PAGES_MAX => cursor = next,
-                _ => return Ok(pages),
-            }
-        }
-    }
-
     /// Reports the objects that this process holds. Waits for no answer; a daemon that does not read loses the report.
     pub fn report_usage(&mut self, usage: Usage) {
         let frame = ClientFrame { id: 0, request: Request::ReportUsage(usage) };
@@ -489,12 +437,6 @@ fn is_sane(frame: &DaemonFrame) -> bool {
 
 /// Processes in one report; a daemon has fewer.
 const STATUS_PROCESSES_MAX: usize = 1 << 16;
-
-/// Pages in one list of queue pairs: every process of a host, each with as many as it can report.
-const QP_PAGES_MAX: usize = 1 << 14;
-
-/// How long a process takes to bring its ledger up to date, if it gets any processor time.
-const LEDGERS_FRESH_AFTER: Duration = Duration::from_millis(30);
 
 /// Descriptors of a slot grant: IPv4 socket, IPv6 socket, anchor.
 type GrantDescriptors = (Option<OwnedFd>, Option<OwnedFd>, Option<OwnedFd>);

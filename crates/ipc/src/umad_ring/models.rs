@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use super::*;
-use crate::umad::UmadHead;
+use crate::umad::{UMAD_HEAD_BYTES, UmadHead};
 
 fn ends() -> (DaemonRing, RequestWriter, AnswerReader) {
     let (daemon, file) = DaemonRing::create().unwrap();
