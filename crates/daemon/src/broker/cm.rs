@@ -5,10 +5,11 @@
 use std::time::Instant;
 
 use weft_cm::rdma_cm::{Command, Credentials};
-use weft_ipc::{CmStatus, Refusal, Response};
+use weft_ipc::{CmStatus, Refusal, Request, Response};
 
 use super::Attach;
 use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::host_cms::HostCms;
 use super::shared::Shared;
 use crate::cm_service::{CmService, needs_network};
@@ -16,6 +17,20 @@ use crate::host::Host;
 use crate::limits::{CM_CHANNELS_PER_USER_MAX, POOL_SLOTS_INITIAL};
 use crate::refusal::{EMFILE, ENODEV, refuse};
 use crate::slots::ClientId;
+
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::Cm(command) => {
+            Rules::PLAIN.to(move |broker, call| broker.cms.command(&mut broker.shared, call, command))
+        }
+        Request::OpenCmChannel => Rules::PLAIN.to(|broker, call| broker.cms.open_channel(&mut broker.shared, call)),
+        Request::CloseCmChannel { channel } => {
+            Rules::PLAIN.to(move |broker, call| Ok(broker.cms.close_channel(&broker.shared, call, channel)))
+        }
+        other => return Routed::Elsewhere(other),
+    })
+}
 
 /// Connection managers: the machine's, and those of virtual hosts.
 #[derive(Debug)]
@@ -47,7 +62,7 @@ impl ConnectionManagers {
         std::iter::once(&mut self.machine).chain(self.hosts.iter_mut())
     }
 
-    pub(super) fn command(
+    fn command(
         &mut self,
         shared: &mut Shared,
         call: Call<'_, impl Host>,
@@ -67,7 +82,7 @@ impl ConnectionManagers {
         Ok(Response::Cm(reply).into())
     }
 
-    pub(super) fn open_channel(&mut self, shared: &mut Shared, call: Call<'_, impl Host>) -> Result<Outcome, Refusal> {
+    fn open_channel(&mut self, shared: &mut Shared, call: Call<'_, impl Host>) -> Result<Outcome, Refusal> {
         let Call { now, id, host, .. } = call;
         self.introduce(shared, now, id)?;
         let uid = shared.sessions.uid(id);
@@ -87,7 +102,7 @@ impl ConnectionManagers {
         Ok(Outcome::with(Response::CmChannel { channel }, attach))
     }
 
-    pub(super) fn close_channel(&mut self, shared: &Shared, call: Call<'_, impl Host>, channel: u32) -> Outcome {
+    fn close_channel(&mut self, shared: &Shared, call: Call<'_, impl Host>, channel: u32) -> Outcome {
         let Call { now, id, host, .. } = call;
         if let Some(cm) = self.of_client(shared, id) {
             cm.close_channel(now, id, channel, host);

@@ -1,17 +1,45 @@
 //! Devices: the list of them, subscriptions to their changes, and `rdma link` and `rdma dev`.
 
-use std::time::Instant;
+use weft_ipc::{DEVICES_PER_PAGE, Event, Refusal, Request, Response};
 
-use weft_ipc::{DEVICES_PER_PAGE, Event, Refusal, Response};
-
-use super::Broker;
-use super::call::{Call, Outcome};
+use super::call::Outcome;
+use super::dispatch::{Routed, Rules};
 use super::shared::Shared;
 use crate::host::Host;
 use crate::refusal::{ENODEV, EOPNOTSUPP, refuse};
 use crate::slots::ClientId;
 
-pub(super) fn list(shared: &Shared, id: ClientId, offset: u32) -> Response {
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::ListDevices { offset } => {
+            Rules::PLAIN.to(move |broker, call| Ok(list(&broker.shared, call.id, offset).into()))
+        }
+        Request::Subscribe => Rules::PLAIN.to(|broker, call| Ok(subscribe(&mut broker.shared, call.id))),
+        Request::LinkAdd { name, kind, netdev } => {
+            Rules::PLAIN.saved().trusted("add devices").to(move |broker, call| {
+                broker.shared.devices.add(&name, &kind, &netdev)?;
+                broker.refresh(call.now);
+                Ok(Response::Done.into())
+            })
+        }
+        Request::LinkDel { name } => Rules::PLAIN.saved().trusted("remove devices").to(move |broker, call| {
+            let index = broker.shared.devices.remove(&name)?;
+            broker.shared.sessions.broadcast(&[Event::DeviceRemoved { index }]);
+            broker.refresh(call.now);
+            Ok(Response::Done.into())
+        }),
+        Request::DevRename { old, new } => Rules::PLAIN.saved().trusted("rename devices").to(move |broker, call| {
+            must_be_renamable(&broker.shared, call.id, &old)?;
+            broker.shared.devices.rename(&old, &new)?;
+            broker.refresh(call.now);
+            Ok(Response::Done.into())
+        }),
+        other => return Routed::Elsewhere(other),
+    })
+}
+
+fn list(shared: &Shared, id: ClientId, offset: u32) -> Response {
     if let Some(host) = shared.sessions.host(id) {
         // One on a page: its tables are long.
         let mut list = shared.devices_of_host(host).into_iter().skip(offset as usize);
@@ -25,39 +53,11 @@ pub(super) fn list(shared: &Shared, id: ClientId, offset: u32) -> Response {
     }
 }
 
-pub(super) fn subscribe(shared: &mut Shared, id: ClientId) -> Outcome {
+fn subscribe(shared: &mut Shared, id: ClientId) -> Outcome {
     if let Some(client) = shared.sessions.get_mut(id) {
         client.subscribed = true;
     }
     Response::Done.into()
-}
-
-/// Adds a device.
-pub(super) fn add(broker: &mut Broker, now: Instant, name: &str, kind: &str, netdev: &str) -> Result<Outcome, Refusal> {
-    broker.shared.devices.add(name, kind, netdev)?;
-    broker.refresh(now);
-    Ok(Response::Done.into())
-}
-
-/// Removes a device.
-pub(super) fn remove(broker: &mut Broker, now: Instant, name: &str) -> Result<Outcome, Refusal> {
-    let index = broker.shared.devices.remove(name)?;
-    broker.shared.sessions.broadcast(&[Event::DeviceRemoved { index }]);
-    broker.refresh(now);
-    Ok(Response::Done.into())
-}
-
-/// Renames a device.
-pub(super) fn rename(
-    broker: &mut Broker,
-    call: &Call<'_, impl Host>,
-    old: &str,
-    new: &str,
-) -> Result<Outcome, Refusal> {
-    must_be_renamable(&broker.shared, call.id, old)?;
-    broker.shared.devices.rename(old, new)?;
-    broker.refresh(call.now);
-    Ok(Response::Done.into())
 }
 
 /// Refuses to rename devices that a program of a virtual host sees: its adapters, which the fabric names.

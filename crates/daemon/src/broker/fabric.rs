@@ -4,24 +4,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_ipc::fabric::{FabricRequest, NodeChange};
-use weft_ipc::{DeviceInfo, Event, Refusal, Response};
+use weft_ipc::{DeviceInfo, Event, Refusal, Request, Response};
 
 use super::Broker;
 use super::call::{Call, Outcome};
-use super::rules::{PLAIN, Rules};
+use super::dispatch::{Routed, Rules};
 use super::sessions::{Client, Sessions};
 use super::shared::Shared;
 use crate::fabric::FabricHost;
 use crate::host::Host;
 use crate::slots::ClientId;
 
-/// Returns the rules of a request.
-pub(super) fn rules(request: &FabricRequest) -> Rules {
-    match request {
-        request if looks(request) => PLAIN,
-        FabricRequest::Describe(_) | FabricRequest::Up { .. } => PLAIN.trusted("bring up a fabric"),
-        _ => PLAIN.trusted("change the fabric"),
-    }
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::Fabric(request) => {
+            let rules = match &request {
+                request if looks(request) => Rules::PLAIN,
+                FabricRequest::Describe(_) | FabricRequest::Up { .. } => Rules::PLAIN.trusted("bring up a fabric"),
+                _ => Rules::PLAIN.trusted("change the fabric"),
+            };
+            rules.to(move |broker, call| answer(broker, &call, request))
+        }
+        other => return Routed::Elsewhere(other),
+    })
 }
 
 /// Returns whether a request only inspects the fabric.
@@ -29,11 +35,7 @@ fn looks(request: &FabricRequest) -> bool {
     matches!(request, FabricRequest::Status | FabricRequest::Hosts { .. } | FabricRequest::Picture { .. })
 }
 
-pub(super) fn answer(
-    broker: &mut Broker,
-    call: &Call<'_, impl Host>,
-    request: FabricRequest,
-) -> Result<Outcome, Refusal> {
+fn answer(broker: &mut Broker, call: &Call<'_, impl Host>, request: FabricRequest) -> Result<Outcome, Refusal> {
     let (shared, now, id) = (&mut broker.shared, call.now, call.id);
     let looks = looks(&request);
     let down = matches!(request, FabricRequest::Down);

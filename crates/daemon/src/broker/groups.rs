@@ -5,17 +5,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_fabric::{Fabric, Path, PathQuery, PortRef};
 use weft_ipc::{
-    Event, FABRIC_GROUPS_MAX, FABRIC_PATHS_MAX, GroupMember, GroupReply, PathRequest, PathTraffic, Refusal, Response,
+    Event, FABRIC_GROUPS_MAX, FABRIC_PATHS_MAX, GroupMember, GroupReply, PathRequest, PathTraffic, Refusal, Request,
+    Response,
 };
 
-use super::accounting::{HEADERS_BYTES, PASSED_MAX};
 use super::call::Outcome;
+use super::dispatch::{Routed, Rules};
+use super::paths::{HEADERS_BYTES, PASSED_MAX};
 use super::sessions::Sessions;
 use super::shared::Shared;
 use crate::fabric::FabricHost;
 use crate::hops::Listeners;
+use crate::host::Host;
 use crate::refusal::{EINVAL, ENOSPC, refuse};
 use crate::slots::ClientId;
+
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::GroupMember { member, listens } => Rules::PLAIN
+            .to(move |broker, call| broker.groups.change_member(&mut broker.shared, call.id, member, listens)),
+        Request::GroupPath(request) => {
+            Rules::PLAIN.to(move |broker, call| broker.groups.answer(&mut broker.shared, call.id, request))
+        }
+        other => return Routed::Elsewhere(other),
+    })
+}
 
 /// Bit that marks path numbers of groups, as opposed to paths to one port.
 const GROUP_WAY: u32 = 1 << 31;
@@ -107,7 +122,7 @@ impl Groups {
         }
     }
 
-    pub(super) fn change_member(
+    fn change_member(
         &mut self,
         shared: &mut Shared,
         id: ClientId,
@@ -125,12 +140,7 @@ impl Groups {
         Ok(Response::Done.into())
     }
 
-    pub(super) fn answer(
-        &mut self,
-        shared: &mut Shared,
-        id: ClientId,
-        request: PathRequest,
-    ) -> Result<Outcome, Refusal> {
+    fn answer(&mut self, shared: &mut Shared, id: ClientId, request: PathRequest) -> Result<Outcome, Refusal> {
         let from = shared.host_port(id, request.device, request.port)?;
         let fabric = shared.fabric.required()?.fabric();
         let (path, listeners) = self.judge(fabric, from, &request);

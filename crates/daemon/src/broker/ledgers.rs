@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use weft_ipc::fabric::HostAdapter;
 use weft_ipc::stat::{DeviceObjects, DeviceStat, ProcessCounters, QpCursor, QpPage, StatReport};
-use weft_ipc::{Event, LEDGER_QPS_MAX, QPS_PER_PAGE, Refusal, Response, STAT_DEVICES_PER_PAGE};
+use weft_ipc::{Event, LEDGER_QPS_MAX, QPS_PER_PAGE, Refusal, Request, Response, STAT_DEVICES_PER_PAGE};
 
 use super::Attach;
 use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::sessions::{Client, Sessions};
 use super::shared::Shared;
 use crate::host::Host;
@@ -24,6 +25,25 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Subject of the request to bring a ledger up to date, so that a newer request replaces one that still waits.
 const ABOUT_LEDGER: u32 = u32::MAX;
+
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::OpenLedger => Rules::PLAIN.to(|broker, call| open(&mut broker.shared.sessions, call)),
+        Request::RefreshLedgers => {
+            Rules::PLAIN.to(|broker, call| Ok(broker.ledgers.refresh(&mut broker.shared.sessions, call.now).into()))
+        }
+        Request::Stat { offset } => Rules::PLAIN
+            .to(move |broker, call| Ok(broker.ledgers.stat(&broker.shared, call.id, offset, call.host).into())),
+        Request::ListAdapters { offset } => Rules::PLAIN.to(move |broker, call| {
+            Ok(broker.ledgers.list_adapters(&broker.shared, call.id, offset, call.host).into())
+        }),
+        Request::ListQps(from) => {
+            Rules::PLAIN.to(move |broker, call| Ok(list_qps(&broker.shared.sessions, from, call.host).into()))
+        }
+        other => return Routed::Elsewhere(other),
+    })
+}
 
 /// Counters of all ended processes.
 #[derive(Debug, Default)]
@@ -76,7 +96,7 @@ impl Ledgers {
         host.close_ledger(id);
     }
 
-    pub(super) fn refresh(&mut self, sessions: &mut Sessions, now: Instant) -> Response {
+    fn refresh(&mut self, sessions: &mut Sessions, now: Instant) -> Response {
         let recent = self.refreshed.is_some_and(|at| now.saturating_duration_since(at) < REFRESH_INTERVAL);
         if !recent {
             self.refreshed = Some(now);
@@ -87,7 +107,7 @@ impl Ledgers {
 
     /// Returns a page of totals. A program that runs as a host sees its adapters and the processes of that host; a
     /// program of the machine sees everything.
-    pub(super) fn stat(&self, shared: &Shared, id: ClientId, offset: u32, host: &impl Host) -> Response {
+    fn stat(&self, shared: &Shared, id: ClientId, offset: u32, host: &impl Host) -> Response {
         let virtual_host = shared.sessions.host(id).unwrap_or_default();
         let mut shown = indexes_of(shared, virtual_host);
         if virtual_host.is_empty() {
@@ -132,7 +152,7 @@ impl Ledgers {
 
     /// Returns a page of the adapters that [`Ledgers::stat`] shows to programs of the machine. Each has long tables, so
     /// a page holds few.
-    pub(super) fn list_adapters(&self, shared: &Shared, id: ClientId, offset: u32, host: &impl Host) -> Response {
+    fn list_adapters(&self, shared: &Shared, id: ClientId, offset: u32, host: &impl Host) -> Response {
         let sees_all = shared.sessions.get(id).is_some_and(|client| !client.is_on_host());
         let in_use = if sees_all { self.adapters_in_use(shared, host) } else { BTreeMap::new() };
         let mut rest = in_use.into_iter().skip(offset as usize);
@@ -169,7 +189,7 @@ impl Ledgers {
     }
 }
 
-pub(super) fn open(sessions: &mut Sessions, call: Call<'_, impl Host>) -> Result<Outcome, Refusal> {
+fn open(sessions: &mut Sessions, call: Call<'_, impl Host>) -> Result<Outcome, Refusal> {
     let id = call.id;
     match sessions.get_mut(id) {
         Some(client) if client.ledger => Err(refuse(EALREADY, "this connection has a ledger already")),
@@ -191,7 +211,7 @@ fn indexes_of(shared: &Shared, virtual_host: &str) -> Vec<u32> {
     umad::indexes(shared.fabric.generation(), adapters)
 }
 
-pub(super) fn list_qps(sessions: &Sessions, from: QpCursor, host: &impl Host) -> Response {
+fn list_qps(sessions: &Sessions, from: QpCursor, host: &impl Host) -> Response {
     let mut left = ledgers(sessions).map(|(id, _)| id).filter(|id| *id >= from.client);
     let Some(id) = left.next() else { return Response::Qps(QpPage::default()) };
     let skip = if id == from.client { from.skip as usize } else { 0 };

@@ -4,15 +4,28 @@
 use weft_fabric::{BadQkey, Fabric, GlobalRoute, PacketInfo, PortRef};
 use weft_ipc::{
     FABRIC_PATHS_PER_MESSAGE_MAX, KEY_VIOLATIONS_PER_MESSAGE_MAX, KeyViolation, LostPackets, PathRequest, Refusal,
-    Response,
+    Request, Response,
 };
 use weft_verbs::Instant as FabricInstant;
 
-use super::accounting::HEADERS_BYTES;
 use super::call::{Call, Outcome};
-use super::paths::Paths;
+use super::dispatch::{Routed, Rules};
+use super::paths::{HEADERS_BYTES, Paths};
 use super::shared::Shared;
 use crate::host::Host;
+
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::LostPackets(lost) => {
+            Rules::PLAIN.to(move |broker, call| Ok(lose(&mut broker.shared, &broker.paths, &call, &lost)))
+        }
+        Request::KeyViolations(violations) => {
+            Rules::PLAIN.to(move |broker, call| report(&mut broker.shared, &call, &violations))
+        }
+        other => return Routed::Elsewhere(other),
+    })
+}
 
 /// Packets of one queue pair that one report sends over the fabric. Further packets lost between two reports are not
 /// counted.
@@ -41,7 +54,7 @@ fn carry(fabric: &mut Fabric, now: FabricInstant, from: PortRef, way: &PathReque
     }
 }
 
-pub(super) fn lose(shared: &mut Shared, paths: &Paths, call: &Call<'_, impl Host>, lost: &[LostPackets]) -> Outcome {
+fn lose(shared: &mut Shared, paths: &Paths, call: &Call<'_, impl Host>, lost: &[LostPackets]) -> Outcome {
     let time = shared.fabric.time(call.now);
     if let Some(running) = shared.fabric.running_mut() {
         for lost in lost.iter().take(FABRIC_PATHS_PER_MESSAGE_MAX) {
@@ -53,11 +66,7 @@ pub(super) fn lose(shared: &mut Shared, paths: &Paths, call: &Call<'_, impl Host
     Response::Done.into()
 }
 
-pub(super) fn report(
-    shared: &mut Shared,
-    call: &Call<'_, impl Host>,
-    violations: &[KeyViolation],
-) -> Result<Outcome, Refusal> {
+fn report(shared: &mut Shared, call: &Call<'_, impl Host>, violations: &[KeyViolation]) -> Result<Outcome, Refusal> {
     let time = shared.fabric.time(call.now);
     for violation in violations.iter().take(KEY_VIOLATIONS_PER_MESSAGE_MAX) {
         let port = shared.host_port(call.id, violation.device, violation.port)?;

@@ -1,8 +1,8 @@
 //! The daemon's decisions, without sockets: takes in bytes of clients and the time, puts out bytes for clients. It
 //! knows the clients, the devices, the owner of each slot, and each client's permissions.
 //!
-//! `hello` turns bytes into requests, `dispatch` is the table of requests: it checks a request's rules and calls its
-//! handler. Each feature is a file with its state and its handlers: `devices`, `slots`, `status`, `peers`, `ledgers`, `cm`,
+//! `hello` turns bytes into requests, `dispatch` finds a request's feature and checks its rules. Each feature is a file
+//! with its requests (`route`), its state and its handlers: `devices`, `slots`, `status`, `peers`, `ledgers`, `cm`,
 //! `paths`, `groups`, `losses`, `packet_channels`, `umad`, `fabric`. State that several of them use is in `shared`.
 //! Between requests the server calls [`Broker`] itself, for the fabric's traffic in `traffic`.
 //!
@@ -11,7 +11,6 @@
 //!     '-------- 3 s without a survivor ----------------^            its port stays taken until its programs end
 //! ```
 
-mod accounting;
 mod call;
 mod cm;
 mod config;
@@ -27,7 +26,6 @@ mod output;
 mod packet_channels;
 mod paths;
 mod peers;
-mod rules;
 mod sessions;
 mod shared;
 mod slots;

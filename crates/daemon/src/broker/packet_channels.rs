@@ -1,20 +1,27 @@
 //! Packet channels of programs to the fabric's switches, in packet mode (every packet travels hop by hop).
 
-use weft_ipc::{Refusal, Response};
+use weft_ipc::{Refusal, Request, Response};
 
 use super::Attach;
 use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::shared::Shared;
 use crate::hops::PacketChannels;
 use crate::host::Host;
 use crate::refusal::{EALREADY, EINVAL, refuse};
 use crate::umad;
 
-pub(super) fn open(
-    packet_channels: &mut PacketChannels,
-    shared: &Shared,
-    call: Call<'_, impl Host>,
-) -> Result<Outcome, Refusal> {
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::OpenPacketChannel => {
+            Rules::PLAIN.to(|broker, call| open(&mut broker.packet_channels, &broker.shared, call))
+        }
+        other => return Routed::Elsewhere(other),
+    })
+}
+
+fn open(packet_channels: &mut PacketChannels, shared: &Shared, call: Call<'_, impl Host>) -> Result<Outcome, Refusal> {
     let id = call.id;
     let client = shared.sessions.get(id).filter(|client| client.is_on_host());
     let (Some(client), Some(running)) = (client, shared.fabric.running().filter(|running| running.packets())) else {

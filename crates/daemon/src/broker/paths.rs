@@ -6,18 +6,36 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_fabric::{Fabric, Path, PathQuery, PortRef, Verdict};
 use weft_ipc::{
-    Event, FABRIC_PATHS_MAX, FABRIC_PATHS_PER_MESSAGE_MAX, PathReply, PathRequest, PathTraffic, Refusal, Response,
+    Event, FABRIC_PATHS_MAX, FABRIC_PATHS_PER_MESSAGE_MAX, PathReply, PathRequest, PathTraffic, Refusal, Request,
+    Response,
 };
 
-use super::accounting::{HEADERS_BYTES, PASSED_MAX};
 use super::call::Outcome;
+use super::dispatch::{Routed, Rules};
 use super::groups::Groups;
 use super::shared::Shared;
+use crate::host::Host;
 use crate::refusal::{ENOSPC, refuse};
 use crate::slots::ClientId;
 
+/// Packets and bytes in one report: no program moves as much between two reports.
+pub(super) const PASSED_MAX: u64 = 1 << 40;
+/// Bytes of a packet besides its payload: LRH, BTH and ICRC.
+pub(super) const HEADERS_BYTES: u64 = 24;
 /// Full-membership bit of a P_Key.
 const FULL_MEMBER: u16 = 0x8000;
+
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::Path(request) => {
+            Rules::PLAIN.to(move |broker, call| broker.paths.answer(&mut broker.shared, call.id, request))
+        }
+        Request::PathTraffic(traffic) => Rules::PLAIN
+            .to(move |broker, call| Ok(broker.paths.count(&mut broker.shared, &broker.groups, call.id, &traffic))),
+        other => return Routed::Elsewhere(other),
+    })
+}
 
 /// A path that a program asked about.
 #[derive(Debug)]
@@ -53,12 +71,7 @@ impl Paths {
         (!way.open).then_some((way.from, way.request))
     }
 
-    pub(super) fn answer(
-        &mut self,
-        shared: &mut Shared,
-        id: ClientId,
-        request: PathRequest,
-    ) -> Result<Outcome, Refusal> {
+    fn answer(&mut self, shared: &mut Shared, id: ClientId, request: PathRequest) -> Result<Outcome, Refusal> {
         let from = shared.host_port(id, request.device, request.port)?;
         let adapters = adapters_of_slot(shared, request.slot);
         let fabric = shared.fabric.required()?.fabric();
@@ -81,13 +94,7 @@ impl Paths {
         Ok(Response::Path(PathReply { path, open, meets }).into())
     }
 
-    pub(super) fn count(
-        &mut self,
-        shared: &mut Shared,
-        groups: &Groups,
-        id: ClientId,
-        traffic: &[PathTraffic],
-    ) -> Outcome {
+    fn count(&mut self, shared: &mut Shared, groups: &Groups, id: ClientId, traffic: &[PathTraffic]) -> Outcome {
         for told in traffic.iter().take(FABRIC_PATHS_PER_MESSAGE_MAX) {
             if groups.count(&mut shared.fabric, id, told) {
                 continue;

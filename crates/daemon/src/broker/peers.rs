@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weft_ipc::{Event, Publication, PublishGrant, Refusal, Response};
+use weft_ipc::{Event, Publication, PublishGrant, Refusal, Request, Response};
 use weft_sys::process::OVERFLOW_UID;
 
 use super::Attach;
 use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::sessions::Sessions;
 use super::shared::{Phase, Shared};
 use crate::host::Host;
@@ -14,6 +15,17 @@ use crate::limits::PAIRS_UNFETCHED_MAX;
 use crate::pairs::{Slots, ordered, unpublished};
 use crate::refusal::{EAGAIN, EALREADY, EINVAL, refuse};
 use crate::slots::ClientId;
+
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::Publish(what) => Rules::PLAIN.to(move |broker, call| broker.peers.publish(&broker.shared, call, what)),
+        Request::MeetPeer { slot } => {
+            Rules::PLAIN.to(move |broker, call| broker.peers.meet(&mut broker.shared, call, slot))
+        }
+        other => return Routed::Elsewhere(other),
+    })
+}
 
 /// Published processes and the pairs between them.
 #[derive(Debug, Default)]
@@ -42,12 +54,7 @@ impl Peers {
         self.pairs.iter().filter(|&pair| mine(pair)).count()
     }
 
-    pub(super) fn publish(
-        &mut self,
-        shared: &Shared,
-        call: Call<'_, impl Host>,
-        what: Publication,
-    ) -> Result<Outcome, Refusal> {
+    fn publish(&mut self, shared: &Shared, call: Call<'_, impl Host>, what: Publication) -> Result<Outcome, Refusal> {
         let Call { id, fds, host, .. } = call;
         let slot =
             shared.sessions.slot(id).ok_or_else(|| refuse(EINVAL, "a process without a slot cannot publish itself"))?;
@@ -61,12 +68,7 @@ impl Peers {
         Ok(Outcome::with(Response::Published(PublishGrant { shares }), attach))
     }
 
-    pub(super) fn meet(
-        &mut self,
-        shared: &mut Shared,
-        call: Call<'_, impl Host>,
-        peer: u32,
-    ) -> Result<Outcome, Refusal> {
+    fn meet(&mut self, shared: &mut Shared, call: Call<'_, impl Host>, peer: u32) -> Result<Outcome, Refusal> {
         let Call { id, fds, host, .. } = call;
         // A client that sends another request has received its last answer.
         if let Some(slots) = self.fetched.remove(&id) {

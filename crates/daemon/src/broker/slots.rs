@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use weft_ipc::{MULTICAST_GROUPS_MAX, McastGroup, Refusal, Response, SlotGrant};
+use weft_ipc::{MULTICAST_GROUPS_MAX, McastGroup, Refusal, Request, Response, SlotGrant};
 
 use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::shared::{Phase, Shared};
 use super::{Attach, Broker};
 use crate::host::Host;
@@ -14,8 +15,25 @@ use crate::limits::{POOL_SLOTS_INITIAL, RECOVERY_GRACE, SLOT_REST};
 use crate::refusal::{EAGAIN, EALREADY, EINVAL, ENODEV, ENOSPC, refuse};
 use crate::slots::{Choice, ClientId, SlotRules, SlotTable};
 
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::AllocateSlot => Rules::PLAIN.saved().to(|broker, call| broker.shared.allocate_slot(call)),
+        Request::Reattach { slot, groups } => {
+            Rules::PLAIN.saved().during_recovery().to(move |broker, call| broker.reattach(call, slot, groups))
+        }
+        Request::JoinMulticast(group) => {
+            Rules::PLAIN.to(move |broker, call| broker.shared.multicast(call, group, true))
+        }
+        Request::LeaveMulticast(group) => {
+            Rules::PLAIN.to(move |broker, call| broker.shared.multicast(call, group, false))
+        }
+        other => return Routed::Elsewhere(other),
+    })
+}
+
 impl Shared {
-    pub(super) fn allocate_slot(&mut self, call: Call<'_, impl Host>) -> Result<Outcome, Refusal> {
+    fn allocate_slot(&mut self, call: Call<'_, impl Host>) -> Result<Outcome, Refusal> {
         let Call { now, id, host, .. } = call;
         let uid = self.uid_without_slot(id)?;
         let most = self.config.slots_per_user_max;
@@ -88,12 +106,7 @@ impl Shared {
         refuse(EAGAIN, format!("{text}: end some, or try again in {seconds} s"))
     }
 
-    pub(super) fn multicast(
-        &mut self,
-        call: Call<'_, impl Host>,
-        group: McastGroup,
-        join: bool,
-    ) -> Result<Outcome, Refusal> {
+    fn multicast(&mut self, call: Call<'_, impl Host>, group: McastGroup, join: bool) -> Result<Outcome, Refusal> {
         let Call { id, host, .. } = call;
         let client = self.sessions.get_mut(id).ok_or_else(lost)?;
         let Some(slot) = client.slot else {
@@ -129,12 +142,7 @@ impl Shared {
 }
 
 impl Broker {
-    pub(super) fn reattach(
-        &mut self,
-        call: Call<'_, impl Host>,
-        slot: u32,
-        groups: Vec<McastGroup>,
-    ) -> Result<Outcome, Refusal> {
+    fn reattach(&mut self, call: Call<'_, impl Host>, slot: u32, groups: Vec<McastGroup>) -> Result<Outcome, Refusal> {
         let Call { now, id, fds, host } = call;
         let uid = self.shared.uid_without_slot(id)?;
         if self.shared.slots.is_empty() {

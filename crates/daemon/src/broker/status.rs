@@ -1,17 +1,26 @@
 //! The daemon's status, and what programs report for it.
 
-use weft_ipc::{CmStatus, PROCESSES_PER_PAGE, PortHealth, ProcessInfo, Response, StatusReport, Usage};
+use weft_ipc::{CmStatus, PROCESSES_PER_PAGE, PortHealth, ProcessInfo, Request, Response, StatusReport, Usage};
 
-use super::Broker;
 use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
 use super::shared::Shared;
 use crate::host::Host;
 use crate::slots::ClientId;
 
-/// Returns a page of the status.
-pub(super) fn answer(broker: &mut Broker, call: &Call<'_, impl Host>, offset: u32) -> Response {
-    let cm = broker.cms.status(call.now);
-    status(&broker.shared, cm, call, offset)
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::Status { offset } => Rules::PLAIN.during_recovery().to(move |broker, call| {
+            let cm = broker.cms.status(call.now);
+            Ok(status(&broker.shared, cm, &call, offset).into())
+        }),
+        Request::ReportUsage(usage) => Rules::PLAIN.during_recovery().to(move |broker, call| {
+            report_usage(&mut broker.shared, call.id, usage);
+            Ok(Outcome::NoReply)
+        }),
+        other => return Routed::Elsewhere(other),
+    })
 }
 
 fn status(shared: &Shared, mut cm: CmStatus, call: &Call<'_, impl Host>, offset: u32) -> Response {
@@ -57,9 +66,8 @@ fn port_health(shared: &Shared, host: &impl Host) -> PortHealth {
     host.port_trouble().map_or(PortHealth::Unused, PortHealth::Taken)
 }
 
-pub(super) fn report_usage(shared: &mut Shared, id: ClientId, usage: Usage) -> Outcome {
+fn report_usage(shared: &mut Shared, id: ClientId, usage: Usage) {
     if let Some(client) = shared.sessions.get_mut(id) {
         client.usage = usage;
     }
-    Outcome::NoReply
 }

@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use weft_ipc::umad::{UmadRequest, UmadResponse};
-use weft_ipc::{Refusal, Response};
+use weft_ipc::{Refusal, Request, Response};
 
 use super::Attach;
 use super::call::{Call, Outcome};
-use super::rules::{PLAIN, Rules};
+use super::dispatch::{Routed, Rules};
 use super::shared::Shared;
 use crate::fabric::FabricHost;
 use crate::host::Host;
@@ -15,12 +15,18 @@ use crate::refusal::{EINVAL, EMFILE, refuse};
 use crate::slots::ClientId;
 use crate::umad::{self, SmHolders, UmadService};
 
-/// Returns the rules of a request.
-pub(super) fn rules(request: &UmadRequest) -> Rules {
-    match request {
-        UmadRequest::SetIsSm { .. } => PLAIN.trusted("run a subnet manager"),
-        _ => PLAIN,
-    }
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::Umad(request) => {
+            let rules = match request {
+                UmadRequest::SetIsSm { .. } => Rules::PLAIN.trusted("run a subnet manager"),
+                _ => Rules::PLAIN,
+            };
+            rules.to(move |broker, call| broker.datagrams.answer(&mut broker.shared, call, request))
+        }
+        other => return Routed::Elsewhere(other),
+    })
 }
 
 /// Management datagrams of virtual hosts.
@@ -34,7 +40,7 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    pub(super) fn answer(
+    fn answer(
         &mut self,
         shared: &mut Shared,
         call: Call<'_, impl Host>,
