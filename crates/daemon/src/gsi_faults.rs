@@ -2,6 +2,8 @@
 //! that requests faults (`WEFT_FAULT`), and no other program's datagrams. A corrupted datagram counts as lost, since
 //! its ICRC fails.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -17,7 +19,7 @@ const HELD_MAX: usize = 4096;
 /// Random generator of each program, and the datagrams held back.
 #[derive(Debug, Default)]
 pub struct SessionFaults {
-    dice: BTreeMap<ClientId, u64>,
+    dice: BTreeMap<ClientId, SplitMix64>,
     /// By arrival time and sequence number.
     held: BTreeMap<(Instant, u64), (GmpAddress, MadBytes)>,
     number: u64,
@@ -26,8 +28,8 @@ pub struct SessionFaults {
 impl SessionFaults {
     /// Takes in a datagram for this program; [`SessionFaults::poll`] returns what the faults leave of it.
     pub fn admit(&mut self, now: Instant, client: ClientId, spec: &FaultSpec, from: &GmpAddress, mad: &MadBytes) {
-        let dice = self.dice.entry(client).or_insert(spec.seed);
-        let mut strikes = |ppm: u32| roll(dice) % 1_000_000 < u64::from(ppm);
+        let dice = self.dice.entry(client).or_insert_with(|| SplitMix64::from_seed(spec.seed.to_le_bytes()));
+        let mut strikes = |ppm: u32| dice.next_u64() % 1_000_000 < u64::from(ppm);
         let (lost, damaged) = (strikes(spec.loss_ppm), strikes(spec.corrupt_ppm));
         let (doubled, late) = (strikes(spec.dup_ppm), strikes(spec.reorder_ppm));
         if lost || damaged {
@@ -57,13 +59,4 @@ impl SessionFaults {
     pub fn forget(&mut self, client: ClientId) {
         self.dice.remove(&client);
     }
-}
-
-/// SplitMix64.
-fn roll(dice: &mut u64) -> u64 {
-    *dice = dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *dice;
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
 }

@@ -1,5 +1,6 @@
 //! Following rtnetlink: a dump at the start (and whenever notifications were lost), then notifications.
 
+use libc::ENOBUFS;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -51,8 +52,6 @@ impl Routes {
         Ok(())
     }
 }
-
-const ENOBUFS: i32 = 105;
 
 impl AsFd for Routes {
     fn as_fd(&self) -> BorrowedFd<'_> {

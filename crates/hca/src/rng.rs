@@ -1,41 +1,25 @@
-//! The adapter's own random numbers (xoshiro256**), so that a peer cannot guess keys and queue pair numbers, and a test
-//! can repeat a run.
+//! The adapter's own random numbers, so that a peer cannot guess keys and queue pair numbers, and a test can repeat a
+//! run.
+
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
+use rand_xoshiro::{SplitMix64, Xoshiro256StarStar};
 
 /// Random number generator; equal seeds give equal sequences.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng {
-    state: [u64; 4],
-}
+pub(crate) struct Rng(Xoshiro256StarStar);
 
 impl Rng {
     pub(crate) fn new(seed: [u64; 4]) -> Rng {
-        // Mix the seed first, so that small test seeds (and the forbidden all-zero state) are as good as others.
-        let mut mixer = 0x9e37_79b9_7f4a_7c15_u64;
-        let state = seed.map(|word| {
-            mixer = mixer.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = word ^ mixer;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        });
-        Rng { state }
+        // Mix the seed first, so that small test seeds are as good as others.
+        let mut mixed = [0; 32];
+        for (word, to) in seed.iter().zip(mixed.as_chunks_mut::<8>().0) {
+            *to = SplitMix64::from_seed(word.to_le_bytes()).next_u64().to_le_bytes();
+        }
+        Rng(Xoshiro256StarStar::from_seed(mixed))
     }
 
     pub(crate) fn next_u32(&mut self) -> u32 {
-        (self.next_u64() >> 32) as u32
-    }
-
-    pub(crate) fn next_u64(&mut self) -> u64 {
-        let s = &mut self.state;
-        let out = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
-        let t = s[1] << 17;
-        s[2] ^= s[0];
-        s[3] ^= s[1];
-        s[1] ^= s[2];
-        s[0] ^= s[3];
-        s[2] ^= t;
-        s[3] = s[3].rotate_left(45);
-        out
+        self.0.next_u32()
     }
 }
 

@@ -69,14 +69,12 @@ impl ConnectError {
     /// Returns the errno value that a C function reports.
     pub fn errno(&self) -> i32 {
         match self {
-            ConnectError::NotRunning | ConnectError::NoExecutable { .. } | ConnectError::NoHost(_) => {
-                libc_errno::ENODEV
-            }
-            ConnectError::TimedOut { .. } => libc_errno::ETIMEDOUT,
-            ConnectError::OtherVersion { .. } | ConnectError::NotADaemon => libc_errno::EPROTO,
-            ConnectError::Refused(_) => libc_errno::EAGAIN,
+            ConnectError::NotRunning | ConnectError::NoExecutable { .. } | ConnectError::NoHost(_) => libc::ENODEV,
+            ConnectError::TimedOut { .. } => libc::ETIMEDOUT,
+            ConnectError::OtherVersion { .. } | ConnectError::NotADaemon => libc::EPROTO,
+            ConnectError::Refused(_) => libc::EAGAIN,
             ConnectError::SpawnFailed { error, .. } | ConnectError::Io(error) => {
-                error.raw_os_error().unwrap_or(libc_errno::EIO)
+                error.raw_os_error().unwrap_or(libc::EIO)
             }
             ConnectError::Request(error) => error.errno(),
         }
@@ -114,20 +112,10 @@ impl RequestError {
     pub fn errno(&self) -> i32 {
         match self {
             RequestError::Refused(refusal) => refusal.errno,
-            RequestError::Disconnected => libc_errno::ENODEV,
-            RequestError::Silent { .. } => libc_errno::ETIMEDOUT,
-            RequestError::Protocol => libc_errno::EPROTO,
-            RequestError::Io(error) => error.raw_os_error().unwrap_or(libc_errno::EIO),
+            RequestError::Disconnected => libc::ENODEV,
+            RequestError::Silent { .. } => libc::ETIMEDOUT,
+            RequestError::Protocol => libc::EPROTO,
+            RequestError::Io(error) => error.raw_os_error().unwrap_or(libc::EIO),
         }
     }
-}
-
-/// Linux's numbers, the same on every architecture that Weft runs on.
-#[allow(missing_docs)]
-pub(crate) mod libc_errno {
-    pub const EIO: i32 = 5;
-    pub const EAGAIN: i32 = 11;
-    pub const ENODEV: i32 = 19;
-    pub const EPROTO: i32 = 71;
-    pub const ETIMEDOUT: i32 = 110;
 }

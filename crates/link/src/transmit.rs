@@ -340,19 +340,14 @@ fn is_full(error: &io::Error) -> bool {
 
 /// Whether the error is EFAULT, which has no `ErrorKind` of its own.
 fn is_unmapped(error: &io::Error) -> bool {
-    const EFAULT: i32 = 14;
-    error.raw_os_error() == Some(EFAULT)
+    error.raw_os_error() == Some(libc::EFAULT)
 }
 
 /// Whether the error may mean that the kernel refuses to cut: EINVAL or EMSGSIZE (segment beyond the MTU), EIO (no
 /// checksum offload), ENOPROTOOPT or EOPNOTSUPP (unknown). If it means something else (EINVAL: the source address is
 /// gone), the kernel refuses a single packet as well.
 fn refuses_segments(error: &io::Error) -> bool {
-    const EIO: i32 = 5;
-    const EINVAL: i32 = 22;
-    const EMSGSIZE: i32 = 90;
-    const ENOPROTOOPT: i32 = 92;
-    const EOPNOTSUPP: i32 = 95;
+    use libc::{EINVAL, EIO, EMSGSIZE, ENOPROTOOPT, EOPNOTSUPP};
     matches!(error.raw_os_error(), Some(EIO | EINVAL | EMSGSIZE | ENOPROTOOPT | EOPNOTSUPP))
 }
 

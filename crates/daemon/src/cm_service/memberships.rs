@@ -2,6 +2,7 @@
 //! sockets have no port, so the daemon receives no packet of a group; the program's own sockets receive them, once it
 //! attaches a queue pair.
 
+use libc::ENOMEM;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
@@ -11,8 +12,6 @@ use weft_sys::roce_port::{self, Family};
 
 /// Groups of all processes together.
 const MEMBERSHIPS_MAX: usize = 1024;
-
-const ENOMEM: i32 = 12;
 
 /// The sockets, by interface and group.
 #[derive(Debug, Default)]

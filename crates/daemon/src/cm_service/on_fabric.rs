@@ -1,6 +1,7 @@
 //! The connection manager of a virtual host. Its messages cross the fabric as datagrams between queue pairs 1, its
 //! paths and groups come from the subnet administration, and its addresses from a table that all hosts share.
 
+use libc::{EAGAIN, EINVAL, ENETUNREACH, ETIMEDOUT};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Instant;
@@ -31,11 +32,6 @@ const SMALLEST_MTU: u32 = 256;
 
 /// PortState of a port that carries traffic (IBA 14.2.5.6).
 const PORT_ACTIVE: u8 = 4;
-
-const EAGAIN: i32 = 11;
-const EINVAL: i32 = 22;
-const ENETUNREACH: i32 = 101;
-const ETIMEDOUT: i32 = 110;
 
 /// Operations on the fabric that it needs.
 pub trait Subnet {

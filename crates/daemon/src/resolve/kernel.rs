@@ -1,5 +1,6 @@
 //! The kernel's routing and neighbour tables, queried over rtnetlink, which needs no privilege.
 
+use libc::{EIO, ENOENT};
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 
@@ -16,9 +17,6 @@ const DATAGRAMS_MAX: usize = 16;
 /// The discard service (RFC 863): a datagram there makes the kernel look for a neighbour and means nothing to the
 /// neighbour.
 const PORT_DISCARD: u16 = 9;
-
-const EIO: i32 = 5;
-const ENOENT: i32 = 2;
 
 /// Operations of the resolver on a kernel.
 pub trait Kernel {

@@ -5,6 +5,7 @@
 mod kernel;
 mod message;
 
+use libc::{EACCES, EAGAIN, EHOSTUNREACH, EINVAL, ENETUNREACH};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -28,12 +29,6 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 const NUD_VALID: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
 /// The kernel is looking for it.
 const NUD_INCOMPLETE: u16 = 0x01;
-
-const EINVAL: i32 = 22;
-const EACCES: i32 = 13;
-const EAGAIN: i32 = 11;
-const EHOSTUNREACH: i32 = 113;
-const ENETUNREACH: i32 = 101;
 
 /// A neighbour whose link address is unknown, and the questions that wait for it.
 #[derive(Debug)]

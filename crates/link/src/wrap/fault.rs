@@ -5,6 +5,8 @@
 
 mod spec;
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -88,7 +90,7 @@ struct Late {
 #[derive(Debug)]
 pub struct Fault {
     spec: FaultSpec,
-    dice: u64,
+    dice: SplitMix64,
     number: u64,
     held: BinaryHeap<Reverse<Held>>,
     late: Vec<Late>,
@@ -102,7 +104,7 @@ impl Fault {
     pub fn new(spec: FaultSpec) -> Fault {
         Fault {
             spec,
-            dice: spec.seed,
+            dice: SplitMix64::from_seed(spec.seed.to_le_bytes()),
             number: 0,
             held: BinaryHeap::new(),
             late: Vec::new(),
@@ -111,13 +113,9 @@ impl Fault {
         }
     }
 
-    /// Returns the next random number (SplitMix64).
+    /// Returns the next random number.
     fn roll(&mut self) -> u64 {
-        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.dice;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        self.dice.next_u64()
     }
 
     fn strikes(&mut self, ppm: u32) -> bool {

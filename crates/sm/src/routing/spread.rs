@@ -4,6 +4,8 @@
 //! name it. If the result falls short of the optimum, destinations are removed and spread again with the load of all
 //! others known.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 use std::sync::{Mutex, OnceLock};
 
 use crate::graph::Graph;
@@ -401,10 +403,7 @@ fn least(loads: &[u64]) -> Option<(u64, usize)> {
     loads.iter().position(|load| *load == least).map(|at| (least, at))
 }
 
-/// Mixes the bits of a number (the finalizer of SplitMix64).
+/// Mixes the bits of a number.
 pub fn mix(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
+    SplitMix64::from_seed(number.to_le_bytes()).next_u64()
 }

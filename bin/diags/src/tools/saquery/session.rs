@@ -24,9 +24,9 @@ use crate::output;
 /// Default timeout for an answer, in milliseconds.
 const TIMEOUT_MS: u32 = 1000;
 /// Exit codes, which are errnos.
-const EIO: u8 = 5;
-const EINVAL: u8 = 22;
-const ENONET: u8 = 64;
+const EIO: u8 = libc::EIO as u8;
+const EINVAL: u8 = libc::EINVAL as u8;
+const ENONET: u8 = libc::ENONET as u8;
 
 /// An open connection to subnet administration.
 pub struct Session<'a> {

@@ -1,6 +1,7 @@
 //! Random regular networks: every switch has the same number of cables to random others. A ring with chords is shuffled
 //! by swapping the ends of two cables at a time, which keeps every switch's number of cables.
 
+use crate::rng::Rng;
 use rustc_hash::FxHashSet;
 
 use super::cluster::Cluster;
@@ -51,7 +52,7 @@ pub fn draw(c: &mut Cluster<'_>, switches: u32, degree: u8, hosts: u8, seed: u64
 
 /// Returns a connected set of cables, as pairs of switches.
 fn shuffled(switches: u32, degree: u32, seed: u64) -> Vec<(u32, u32)> {
-    let mut lots = Lots(seed);
+    let mut lots = Rng::new(seed);
     let mut cables = ring(switches, degree);
     for _ in 0..SHUFFLES_MAX {
         let mut trial = cables.clone();
@@ -79,7 +80,7 @@ fn ring(switches: u32, degree: u32) -> Vec<(u32, u32)> {
     cables
 }
 
-fn shuffle(cables: &mut [(u32, u32)], lots: &mut Lots) {
+fn shuffle(cables: &mut [(u32, u32)], lots: &mut Rng) {
     let key = |a: u32, b: u32| (a.min(b), a.max(b));
     let mut laid: FxHashSet<(u32, u32)> = cables.iter().map(|(a, b)| key(*a, *b)).collect();
     let count = cables.len() as u64;
@@ -112,20 +113,4 @@ fn connected(switches: u32, cables: &[(u32, u32)]) -> bool {
         }
     }
     count == switches
-}
-
-/// SplitMix64: the same random numbers from the same seed, on every platform.
-struct Lots(u64);
-
-impl Lots {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
 }
