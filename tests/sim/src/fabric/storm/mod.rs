@@ -218,7 +218,13 @@ impl Storm {
         self.grant(12);
         self.pass(Duration::from_millis(100));
         for (talker, (came, life)) in self.talkers.iter().zip(before) {
-            assert_eq!((talker.broken, talker.life(), talker.done, talker.budget), (None, life, talker.sent, 0));
+            assert_eq!(
+                (talker.broken, talker.life(), talker.done, talker.budget),
+                (None, life, talker.sent, 0),
+                "{:?} to host {}",
+                talker.kind,
+                talker.host
+            );
             // Every fourth operation of a reliable queue pair is a READ.
             let all = if talker.kind == QpType::Rc { 9 } else { 12 };
             assert_eq!(talker.came - came, all, "{:?} to host {}", talker.kind, talker.host);
