@@ -53,8 +53,18 @@ const HEIGHTS: &[(&str, u32)] = &[
 ];
 
 /// Third-party crates that the pure crates may use: they neither start threads nor touch the system.
-const PURE_EXTERNAL: &[&str] =
-    &["bitflags", "crc32fast", "rustc-hash", "serde", "slab", "smallvec", "thiserror", "toml", "zerocopy"];
+const PURE_EXTERNAL: &[&str] = &[
+    "bitflags",
+    "crc32fast",
+    "rand_xoshiro",
+    "rustc-hash",
+    "serde",
+    "slab",
+    "smallvec",
+    "thiserror",
+    "toml",
+    "zerocopy",
+];
 
 #[derive(Deserialize)]
 struct Metadata {

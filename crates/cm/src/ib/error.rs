@@ -1,6 +1,5 @@
 //! Errors of commands.
 
-use libc::{EBUSY, EINVAL, EISCONN, ENODEV, ENOENT, ENOMEM};
 use weft_verbs::Errno;
 use weft_wire::cm::TooLong;
 
@@ -38,6 +37,12 @@ pub enum CmError {
 impl CmError {
     /// Returns the errno that Linux's `ib_cm` returns.
     pub fn errno(self) -> Errno {
+        const ENOENT: Errno = 2;
+        const ENOMEM: Errno = 12;
+        const EBUSY: Errno = 16;
+        const ENODEV: Errno = 19;
+        const EINVAL: Errno = 22;
+        const EISCONN: Errno = 106;
         match self {
             CmError::NoSuchConnection => ENOENT,
             CmError::State(_) | CmError::TooLong(_) | CmError::Invalid(_) => EINVAL,
