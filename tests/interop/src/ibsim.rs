@@ -20,7 +20,7 @@ const LIFE_S: u32 = 1000;
 /// Linux's in-memory file system.
 const MEMORY: &str = "/dev/shm";
 /// Time limit for the simulator and the subnet manager to be ready.
-const READY_WITHIN: Duration = Duration::from_secs(20);
+const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// A simulated fabric in a lab's namespace.
 #[derive(Debug)]
@@ -210,7 +210,9 @@ impl<'a> IbSim<'a> {
         let mut opensm = self.stay(&words, &[("OSM_CACHE_DIR", &file(""))])?;
         let is_up = |_: &Proc| std::fs::read_to_string(&log).is_ok_and(|text| text.contains("SUBNET UP"));
         if !opensm.wait_until(READY_WITHIN, is_up) {
-            bail!("no SUBNET UP: {}", opensm.kill().report());
+            let log = std::fs::read_to_string(&log).unwrap_or_default();
+            let end = log.lines().rev().take(10).collect::<Vec<_>>().join("\n        ");
+            bail!("no SUBNET UP: {}\n      its log, the last line first:\n        {end}", opensm.kill().report());
         }
         if !stays {
             opensm.wait_until(READY_WITHIN, |_| false);
