@@ -103,13 +103,13 @@ counters! {
         wire_bytes_sent,
         /// Payload bytes received in packets.
         wire_bytes_rcvd,
-        /// Bytes of these copies.
+        /// Direct copies on shared pages.
         memcpy_ops,
-        /// Their bytes.
-        memcpy_bytes,
         /// Bytes of these copies.
+        memcpy_bytes,
+        /// Direct copies by the kernel.
         process_vm_ops,
-        /// Their bytes.
+        /// Bytes of these copies.
         process_vm_bytes,
         /// Frames put into rings (shared-memory rings) to processes of the host.
         ring_frames_sent,
