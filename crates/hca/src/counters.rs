@@ -155,29 +155,4 @@ impl PortCounters {
         self.hw.take_from(&self.qps);
         self.hw.link_downed = self.link_downed;
     }
-
-    /// Returns the counters of `ports/1/counters` by name.
-    pub fn values(&self) -> [(&'static str, u64); 18] {
-        [
-            ("symbol_error", 0),
-            ("link_error_recovery", 0),
-            ("link_downed", self.link_downed),
-            ("port_rcv_errors", self.bad_qpn + self.bad_pkey + self.bad_address),
-            ("port_rcv_remote_physical_errors", 0),
-            ("port_rcv_switch_relay_errors", 0),
-            ("port_xmit_discards", 0),
-            ("port_xmit_constraint_errors", 0),
-            ("port_rcv_constraint_errors", self.bad_pkey),
-            ("local_link_integrity_errors", 0),
-            ("excessive_buffer_overrun_errors", 0),
-            ("VL15_dropped", 0),
-            // In units of four bytes (IBA 16.1.3.5).
-            ("port_xmit_data", self.xmit_bytes / 4),
-            ("port_rcv_data", self.rcv_bytes / 4),
-            ("port_xmit_packets", self.xmit_packets),
-            ("port_rcv_packets", self.rcv_packets),
-            ("multicast_xmit_packets", self.xmit_multicast),
-            ("multicast_rcv_packets", self.rcv_multicast),
-        ]
-    }
 }

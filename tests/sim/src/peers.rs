@@ -1,4 +1,4 @@
-//! A simulated process's access to the other processes of its host: rings, boards, and direct copies. It makes every
+//! A simulated process's access to the other processes of its host: rings, published keys, and direct copies. It makes every
 //! check that the real implementation must make, and panics on any use that the trait forbids.
 
 use std::cell::RefCell;
@@ -94,7 +94,7 @@ fn scatter(from: &RefCell<Regions>, mut at: u64, to: &RefCell<Regions>, ranges: 
 
 impl Machine {
     /// Returns the target of a direct access if its peer and its key allow it, by the same checks that a process makes
-    /// on a peer's board.
+    /// on a peer's published keys.
     fn admit(&self, me: usize, at: &Direct, len: u64) -> Option<(usize, u64)> {
         assert!(len <= at.whole && !at.need.is_empty(), "{len} bytes of {at:?}");
         let target = process_of(me, at.peer);

@@ -1,4 +1,4 @@
-//! The way of a queue pair's frames to its peer.
+//! The ring that carries a queue pair's frames to its peer.
 
 use weft_verbs::{Duration, Instant};
 
@@ -42,13 +42,13 @@ impl PeerRing {
         frame.ack = self.expected;
         if core.path_closed {
             env.lose_frame(frame.src_qpn, frame.dest_qpn);
+        // A frame for a dead process is lost, as it would be on a wire.
         } else if !env.peers().push(self.peer, &frame, payload) && env.peers().is_alive(self.peer) {
             self.full_until = Some(core.now + RING_RETRY * (1 << self.refusals));
             self.refusals = (self.refusals + 1).min(RING_RETRY_DOUBLINGS);
             return false;
         }
         self.refusals = 0;
-        // A frame for a dead process is lost, as it would be on a wire.
         self.mark = env.peers().ring_mark(self.peer);
         self.full_until = None;
         self.ack_due = false;

@@ -403,7 +403,7 @@ impl Run {
         }
         if let Some(machine) = &self.world.machine {
             let left = (0..self.shared.len()).find(|host| machine.borrow().has_qps(*host));
-            assert_eq!(left, None, "queue pairs are left on a process's board");
+            assert_eq!(left, None, "a process leaves queue pairs published");
         }
         // The adapter must be as good as new for another run.
         for host in &mut self.world.hosts {
