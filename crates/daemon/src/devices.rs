@@ -78,19 +78,20 @@ impl Devices {
         })
     }
 
-    /// Returns descriptions in the order of enumeration: by interface, the loopback last, since programs take the
-    /// first.
+    /// Returns descriptions in the order of enumeration, by interface. Programs take the first device and the first row
+    /// of its GID table, so devices that cannot be reached from another link come last, after the loopback.
     pub fn list(&self) -> Vec<&DeviceInfo> {
-        let mut list: Vec<(bool, u32, &DeviceInfo)> = self
+        let mut list: Vec<(bool, bool, u32, &DeviceInfo)> = self
             .map
             .values()
             .filter_map(|device| {
                 let loopback = self.netdevs.by_index(device.ifindex).is_some_and(Netdev::is_loopback);
-                Some((loopback, device.ifindex, device.published.as_ref()?))
+                let info = device.published.as_ref()?;
+                Some((!is_reachable(info), loopback, device.ifindex, info))
             })
             .collect();
-        list.sort_by_key(|&(loopback, ifindex, _)| (loopback, ifindex));
-        list.into_iter().map(|(_, _, info)| info).collect()
+        list.sort_by_key(|&(unreachable, loopback, ifindex, _)| (unreachable, loopback, ifindex));
+        list.into_iter().map(|(.., info)| info).collect()
     }
 
     /// Adds a device by name, as `rdma link add`.
@@ -293,6 +294,12 @@ fn describe(device: &Device, netdev: &Netdev, namespace: u64) -> DeviceInfo {
         auto: device.auto,
         infiniband: None,
     }
+}
+
+/// Whether a device is up and has an address that is not link-local.
+fn is_reachable(info: &DeviceInfo) -> bool {
+    let is_link_local = |row: &GidEntry| std::net::Ipv6Addr::from(row.gid).is_unicast_link_local();
+    info.state == PortState::Active && !info.gids.iter().all(is_link_local)
 }
 
 fn node_guid(netdev: &Netdev, namespace: u64) -> u64 {

@@ -415,6 +415,21 @@ fn lists_come_in_pages() {
     assert_eq!((names.len(), names[0].as_str(), names[9].as_str()), (10, "rxe_eth2", "rxe_lo"));
 }
 
+#[test]
+fn the_first_device_is_one_that_a_program_can_use() {
+    let mut world = World::new(false);
+    for (n, ip) in [(2, "fe80::2"), (4, "10.0.0.4"), (5, "fd00::5")] {
+        for message in interface(n, &format!("eth{n}"), 0x1_1043, ip) {
+            world.broker.devices().netdevs.apply(&message);
+        }
+    }
+    world.broker.refresh(world.now);
+    let client = world.session(7);
+    let Ok(Response::Devices { devices, .. }) = world.ask(client, Request::ListDevices { offset: 0 }) else { panic!() };
+    let names: Vec<_> = devices.iter().map(|info| info.name.as_str()).collect();
+    assert_eq!(names, ["rxe_eth4", "rxe_eth5", "rxe_lo", "rxe_eth2"]);
+}
+
 proptest! {
     #[test]
     fn any_messages_are_survived(messages in proptest::collection::vec((0u64..6, proptest::collection::vec(any::<u8>(), 0..40)), 0..40)) {
