@@ -42,7 +42,7 @@ pub enum Transport {
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
-    /// Bandwidth in bytes per second
+    /// Bandwidth
     Bw,
     /// Latency of a message
     Lat,

@@ -6,10 +6,10 @@ use std::ops::Deref;
 use clap::Args;
 use weft_ipc::{Client, ConnectError, ConnectOptions, DeviceInfo, HOST_VARIABLE, RequestError};
 
-/// The host whose devices a command shows.
+/// The host whose devices a command is about.
 #[derive(Args, Clone, Debug, Default)]
 pub struct HostArg {
-    /// Show the devices of this fabric host [default: the host that the command runs as, or the machine]
+    /// Act on this fabric host [default: the host that the command runs as, or the machine]
     #[arg(long, value_name = "NODE", global = true)]
     pub host: Option<String>,
 }

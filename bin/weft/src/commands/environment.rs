@@ -19,7 +19,11 @@ pub struct EnvironmentArgs {
 const VARIABLES: &[(&str, &str, &str)] = &[
     ("programs", "WEFT_FAULT", "faults in packets: loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7"),
     ("programs", "WEFT_PCAP", "file (pcapng) that gets the packets sent and received"),
-    ("programs", "WEFT_TRACE", "stderr or a file, and kinds of events: stderr,state,loss,qp=0x4123"),
+    (
+        "programs",
+        "WEFT_TRACE",
+        "stderr or a file, then kinds of state,post,cqe,packet,loss,path,copy,share,wake or qp=N",
+    ),
     ("programs", "WEFT_LOOPBACK", "wire: packets even between two programs of one host"),
     ("programs", "WEFT_SHARE", "auto, on or off: whether registered pages become shared ones"),
     ("programs", "WEFT_LOG", "stderr or a file: why a device does not open, a daemon that died; weft run sets stderr"),

@@ -31,10 +31,11 @@ enum LinkCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Add a device: weft link add NAME type rxe netdev IF
+    /// Add a RoCE device on a network interface: weft link add NAME type rxe netdev IF
+    #[command(override_usage = "weft link add NAME type rxe netdev IF")]
     Add {
-        /// NAME type TYPE netdev IF
-        #[arg(value_name = "NAME type TYPE netdev IF", num_args = 1.., required = true)]
+        /// NAME of the device to be; its type, which is rxe; IF, the interface
+        #[arg(value_name = "NAME type rxe netdev IF", num_args = 1.., required = true)]
         words: Vec<String>,
     },
     /// Remove a device
@@ -48,6 +49,10 @@ enum LinkCommand {
 /// Runs the command.
 pub fn run(args: LinkArgs) -> ExitCode {
     let result = match args.command {
+        Some(LinkCommand::Add { .. } | LinkCommand::Del { .. }) if args.host.host.is_some() => Err(
+            "weft link: a host's adapters come with the fabric; only the machine's devices can be added and removed"
+                .to_owned(),
+        ),
         None => show(None, &args.host, args.output),
         Some(LinkCommand::Show { dev, output }) => show(dev.as_deref(), &args.host, merged(args.output, output)),
         Some(LinkCommand::Add { words }) => add(&words),

@@ -30,6 +30,9 @@ pub fn run(args: &QpArgs) -> ExitCode {
     match show("weft qp", words, &args.host, args.output, Shown::Resource) {
         Ok(shown) => {
             output::print(&shown.text);
+            if shown.text.is_empty() {
+                crate::errln!("weft qp: no process has a queue pair there");
+            }
             for line in shown.untold {
                 crate::errln!("{line}");
             }

@@ -8,7 +8,7 @@ use serde_json::json;
 use weft_fabric::topology::counted;
 use weft_fabric::topology::{LinkState, Picture};
 use weft_ipc::fabric::{FabricStatus, HostPrograms};
-use weft_ipc::{Client, CmStatus, ConnectError, ConnectOptions, PortHealth, Spawn, StatusReport};
+use weft_ipc::{Client, CmStatus, ConnectError, ConnectOptions, PortHealth, ProcessInfo, Spawn, StatusReport, Usage};
 
 use crate::{outln, output};
 
@@ -49,7 +49,8 @@ pub fn run(args: &StatusArgs) -> ExitCode {
         }
     };
     match report {
-        Ok((report, fabric)) => {
+        Ok((mut report, fabric)) => {
+            report.processes = of_others(report.processes, std::process::id());
             let fabric = fabric.as_ref();
             output::print(&if args.json { as_json(&report, fabric) } else { text(&report, fabric) });
             ExitCode::SUCCESS
@@ -59,6 +60,37 @@ pub fn run(args: &StatusArgs) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The processes among these sessions: one may have several (its devices, connection manager and management datagrams
+/// each have their own), and the session of this command, which asks, is nobody's business.
+fn of_others(sessions: Vec<ProcessInfo>, own_pid: u32) -> Vec<ProcessInfo> {
+    let mut processes: Vec<ProcessInfo> = Vec::new();
+    for session in sessions.into_iter().filter(|session| session.pid != own_pid) {
+        // A process of an unseen PID namespace has no number to recognise it by.
+        let known = processes.iter_mut().find(|known| session.pid != 0 && known.pid == session.pid);
+        match known {
+            Some(known) => merge(known, session),
+            None => processes.push(session),
+        }
+    }
+    processes
+}
+
+fn merge(process: &mut ProcessInfo, session: ProcessInfo) {
+    process.slot = process.slot.or(session.slot);
+    if process.fault.is_empty() {
+        process.fault = session.fault;
+    }
+    let (all, more) = (&mut process.usage, session.usage);
+    let sum = |a: u32, b: u32| a.saturating_add(b);
+    *all = Usage {
+        pd: sum(all.pd, more.pd),
+        cq: sum(all.cq, more.cq),
+        qp: sum(all.qp, more.qp),
+        mr: sum(all.mr, more.mr),
+        srq: sum(all.srq, more.srq),
+    };
 }
 
 fn port_text(port: &PortHealth) -> String {
@@ -235,7 +267,27 @@ mod tests {
     use super::*;
     use weft_fabric::topology::generate::{Plan, Shape};
     use weft_ipc::fabric::SmPort;
-    use weft_ipc::{ProcessInfo, Usage};
+
+    #[test]
+    fn a_process_is_shown_once_and_the_command_itself_never() {
+        let session = |pid, slot, qp| ProcessInfo {
+            pid,
+            uid: 0,
+            program: "ib_write_bw".to_owned(),
+            slot,
+            usage: Usage { qp, ..Usage::default() },
+            fault: String::new(),
+        };
+        let sessions = vec![
+            session(7, None, 0),
+            session(9, None, 0),
+            session(7, Some(3), 2),
+            session(0, None, 0),
+            session(0, None, 1),
+        ];
+        let expected = vec![session(7, Some(3), 2), session(0, None, 0), session(0, None, 1)];
+        assert_eq!(of_others(sessions, 9), expected);
+    }
 
     #[test]
     fn the_report_is_a_short_table() {

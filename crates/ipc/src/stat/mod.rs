@@ -9,13 +9,13 @@ pub use ledger::{LEDGER_BYTES, Ledger, Page, read_page};
 
 use crate::limits::{PATH_NAME_BYTES_MAX, PATHS_MAX};
 
-/// Defines a structure of counters, with access to all of them by name, and their sums.
+/// Defines a structure of counters, with access to all of them by name, their descriptions, and their sums.
 macro_rules! counters {
-    ($(#[$outer:meta])* $name:ident { $($(#[$inner:meta])* $field:ident,)* }) => {
+    ($(#[$outer:meta])* $name:ident { $(#[doc = $meaning:literal] $field:ident,)* }) => {
         $(#[$outer])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
         pub struct $name {
-            $($(#[$inner])* pub $field: u64,)*
+            $(#[doc = $meaning] pub $field: u64,)*
         }
 
         impl $name {
@@ -23,6 +23,9 @@ macro_rules! counters {
             pub fn values(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 [$((stringify!($field), self.$field)),*].into_iter()
             }
+
+            /// What each counter counts: its name and a sentence, in display order.
+            pub const MEANINGS: &[(&str, &str)] = &[$((stringify!($field), $meaning.trim_ascii())),*];
 
             /// Adds untrusted counters: a sum that would overflow saturates.
             pub fn add(&mut self, other: &$name) {

@@ -1,6 +1,7 @@
 //! `weft stat`: counters of devices and queue pairs, summed over all processes including those that ended. As a table,
 //! with rates while watching; in the form of iproute2's `rdma statistic` after the word `show`; and as JSON.
 
+mod meanings;
 mod table;
 
 use std::process::ExitCode;
@@ -51,6 +52,9 @@ pub struct StatArgs {
     /// Number of reports while watching [default: until interrupted]
     #[arg(short, long, requires = "watch")]
     count: Option<u64>,
+    /// Print what each counter counts
+    #[arg(long, conflicts_with_all = ["watch", "words"])]
+    explain: bool,
     /// `DEV`: print a table. `show [link DEV/1]`: print as `rdma statistic` does. `qp [link DEV]`: print per queue pair
     #[arg(value_name = "DEV | show [link DEV/1] | qp [link DEV]")]
     words: Vec<String>,
@@ -68,6 +72,10 @@ pub fn run(args: &StatArgs) -> ExitCode {
 }
 
 fn execute(args: &StatArgs) -> Result<(), String> {
+    if args.explain {
+        output::print(&meanings::text());
+        return Ok(());
+    }
     let mut words: Vec<&str> = args.words.iter().map(String::as_str).collect();
     // In `--watch DEV`, the word after the option is not a number.
     let interval = match &args.watch {
