@@ -28,8 +28,8 @@ pub const POOL_SLOTS_MAX: u32 = weft_ipc::SLOTS_MAX;
 /// Processes with a slot that one user may have; root may have all.
 pub const SLOTS_PER_USER_MAX: u32 = 256;
 
-/// Connections that one user may have; root may have all.
-pub const CONNECTIONS_PER_USER_MAX: u32 = 768;
+/// Connections that one user may have; root may have all. A process has up to three, and the keeper of its view one.
+pub const CONNECTIONS_PER_USER_MAX: u32 = 1024;
 
 /// Connections of all users.
 pub const CONNECTIONS_MAX: usize = 4096;

@@ -1,7 +1,9 @@
 //! `ibv_devices` and `ibv_devinfo` see the devices, in every shape and as every user.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
-use weft_interop::{Lab, Shape, Table, Who, product, skip};
+use weft_interop::{Lab, Sandbox, Shape, Table, Who, product, skip};
 
 const SHAPES: [Shape; 4] = [Shape::Loopback, Shape::One, Shape::Two { mtu: 1500 }, Shape::Two { mtu: 9000 }];
 
@@ -43,6 +45,71 @@ fn sysfs_shows_what_programs_read_directly() {
         });
     }
     table.finish();
+}
+
+/// A program that runs already sees a device that is added, renamed and removed, and an address that comes, as with a
+/// kernel's driver: from mounts, and from a tree.
+#[test]
+fn a_running_program_sees_devices_come_and_go() {
+    if !skip::have("a_running_program_sees_devices_come_and_go", &["ip"]) {
+        return;
+    }
+    let mut table = Table::new("sysfs of running programs");
+    for who in Who::BOTH {
+        let lab = Lab::new(Shape::One).expect("a lab");
+        table.case(&format!("{who:?}, mounts"), || follow(&lab, who));
+    }
+    for sandbox in Sandbox::ALL {
+        let lab = Lab::new(Shape::One).expect("a lab");
+        let lab = lab.sandboxed(sandbox, env!("CARGO_BIN_EXE_weft-sandbox")).expect("the sandbox's command");
+        table.case(&format!("ordinary user, {sandbox:?}"), || follow(&lab, Who::Ordinary));
+    }
+    let lab = Lab::new(Shape::One).expect("a lab");
+    table.case("a command of the program shows at once", || {
+        let weft = product::weft()?.display().to_string();
+        let words = format!(
+            "set -e; {weft} link add new0 type rxe netdev eth0; cat /sys/class/infiniband/new0/ports/1/state; \
+             test -c /dev/infiniband/uverbs0; {weft} dev set new0 name mlx5_0; test ! -e /sys/class/infiniband/new0; \
+             cat /sys/class/infiniband/mlx5_0/ports/1/hw_counters/sent_pkts; {weft} link del mlx5_0; \
+             test ! -e /sys/class/infiniband/mlx5_0"
+        );
+        let ended = lab.run(lab.client(), Who::Root, &[], &["sh", "-c", &words])?.success()?;
+        ensure!(ended.text == "4: ACTIVE\n0\n", "{}", ended.report());
+        Ok(())
+    });
+    table.finish();
+}
+
+fn follow(lab: &Lab, who: Who) -> Result<()> {
+    const LIMIT: Duration = Duration::from_secs(30);
+    let script = "await() { until eval \"$1\"; do sleep 0.02; done; echo \"$1\"; }
+        cd /sys/class/infiniband
+        echo ready
+        await 'test -e new0/ports/1/hw_counters/sent_pkts && test ! -e rxe_eth0'
+        cat new0/ports/1/hw_counters/sent_pkts
+        await 'grep -q ffff:0a4d:0063 new0/ports/1/gids/*'
+        await 'test -e mlx5_0 && test ! -e new0'
+        await 'test ! -e mlx5_0 && test -c /dev/infiniband/rdma_cm'
+        echo followed";
+    let side = lab.client();
+    let mut program = lab.start(side, who, &[("WEFT_QUIET", "1")], &["sh", "-c", script])?;
+    let mut steps = vec!["ready", "test -e new0/", "grep -q", "test -e mlx5_0", "followed"].into_iter();
+    let mut step = |change: &dyn Fn() -> Result<()>| -> Result<()> {
+        let wanted = format!("\n{}", steps.next().unwrap_or_default());
+        ensure!(
+            program.wait_until(LIMIT, |program| format!("\n{}", program.text()).contains(&wanted)),
+            "no {wanted:?}: {}",
+            program.text()
+        );
+        change()
+    };
+    let weft = |words: &[&str]| lab.weft(side, Who::Root, &[], words)?.success().map(drop);
+    step(&|| weft(&["link", "add", "new0", "type", "rxe", "netdev", "eth0"]))?;
+    step(&|| lab.ip(&format!("-n {} addr add 10.77.0.99/24 dev eth0", side.netns)))?;
+    step(&|| weft(&["dev", "set", "new0", "name", "mlx5_0"]))?;
+    step(&|| weft(&["link", "del", "mlx5_0"]))?;
+    step(&|| Ok(()))?;
+    program.wait(LIMIT).success().map(drop)
 }
 
 /// `weft run` gives programs a /dev of their own, in which terminals must still open: those of shells, ssh, debuggers.

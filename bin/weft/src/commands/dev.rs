@@ -11,6 +11,7 @@ use weft_ipc::{Client, DeviceInfo};
 use super::devices::{self, HostArg, Listed, Scope};
 use super::iproute::{self, Members, OutputArgs};
 use super::link::{failure, merged};
+use super::run;
 use crate::output;
 use weft_client::Which;
 use weft_client::verbs::{DeviceList, Library};
@@ -66,7 +67,9 @@ pub fn run(args: DevArgs) -> ExitCode {
 
 fn rename(old: &str, new: &str, host: &HostArg) -> Result<(), String> {
     let mut client = devices::connect(host.host.as_deref()).map_err(|e| format!("weft dev: {e}"))?;
-    client.dev_rename(old, new).map_err(|e| failure(&e))
+    client.dev_rename(old, new).map_err(|e| failure(&e))?;
+    run::await_device(Some(new), Some(old));
+    Ok(())
 }
 
 fn show(wanted: Option<&str>, host: &HostArg, output: OutputArgs) -> Result<(), String> {

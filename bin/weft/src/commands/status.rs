@@ -10,6 +10,7 @@ use weft_fabric::topology::{LinkState, Picture};
 use weft_ipc::fabric::{FabricStatus, HostPrograms};
 use weft_ipc::{Client, CmStatus, ConnectError, ConnectOptions, PortHealth, ProcessInfo, Spawn, StatusReport, Usage};
 
+use super::run::KEEPER;
 use crate::{outln, output};
 
 /// Options of `weft status`.
@@ -63,10 +64,12 @@ pub fn run(args: &StatusArgs) -> ExitCode {
 }
 
 /// The processes among these sessions: one may have several (its devices, connection manager and management datagrams
-/// each have their own), and the session of this command, which asks, is nobody's business.
+/// each have their own). The session of this command, which asks, and those of the keepers of `weft run`'s views are
+/// left out.
 fn of_others(sessions: Vec<ProcessInfo>, own_pid: u32) -> Vec<ProcessInfo> {
     let mut processes: Vec<ProcessInfo> = Vec::new();
-    for session in sessions.into_iter().filter(|session| session.pid != own_pid) {
+    let asked_about = |session: &ProcessInfo| session.pid != own_pid && session.program != KEEPER;
+    for session in sessions.into_iter().filter(asked_about) {
         // A process of an unseen PID namespace has no number to recognise it by.
         let known = processes.iter_mut().find(|known| session.pid != 0 && known.pid == session.pid);
         match known {

@@ -14,6 +14,8 @@ use weft_ipc::{Client, ConnectOptions, Spawn};
 use weft_sys::epoll::{Epoll, Interest};
 use weft_sys::{lease, spawn};
 
+use super::class_files::Changes;
+use super::following::{Followed, Following};
 use super::infiniband;
 use super::issm::{IssmPipe, IssmWatch};
 use super::live_file::LiveFile;
@@ -65,36 +67,50 @@ impl Fetched {
     }
 }
 
+/// What a copy of this process keeps up to date.
+pub struct Kept {
+    /// Files with changing content.
+    pub files: Vec<LiveFile>,
+    /// The issm nodes to watch.
+    pub pipes: Vec<IssmPipe>,
+    /// The files and nodes that follow the machine's devices.
+    pub followed: Option<Followed>,
+    /// Host that the view is for; empty for the machine itself.
+    pub host: String,
+}
+
+/// Name of the copy's sessions with the daemon.
+pub const KEEPER: &str = "weft run (view)";
+
 /// Keeps the files live and watches the pipes from now on: as long as this process lives, also after exec, and then as
 /// long as any other process sees the view. Removes a tree after that.
 ///
 /// # Errors
 /// The reason why files cannot be kept live here; they keep their content.
-pub fn keep(mut files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: &str, sight: Sight) -> io::Result<()> {
-    files.truncate(FILES_MAX);
-    let leases = match files.first() {
-        Some(first) => lease::lease(&first.file).and_then(|()| lease::release(&first.file)),
-        None => Ok(()),
-    };
+pub fn keep(mut kept: Kept, sight: Sight) -> io::Result<()> {
+    kept.files.truncate(FILES_MAX);
+    let leases = kept.files.first().map_or(Ok(()), LiveFile::try_lease);
     if leases.is_err() {
-        files.clear();
+        kept.files.clear();
     }
-    if !files.is_empty() || !pipes.is_empty() || matches!(sight, Sight::Tree(_)) {
-        fork(files, pipes, host.to_owned(), sight)?;
+    let has_work = !kept.files.is_empty() || !kept.pipes.is_empty() || kept.followed.is_some();
+    if has_work || matches!(sight, Sight::Tree(_)) {
+        fork(kept, sight)?;
     }
     leases
 }
 
-fn fork(files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: String, sight: Sight) -> io::Result<()> {
+fn fork(kept: Kept, sight: Sight) -> io::Result<()> {
+    let Kept { files, pipes, followed, host } = kept;
     let program = std::process::id();
     let (mut described, mut ports, mut keep) = (Vec::new(), Vec::new(), Vec::new());
     for IssmPipe { pipe, device, port } in pipes {
         keep.push(pipe);
         ports.push((device, port));
     }
-    for LiveFile { file, from, shown, .. } in files {
+    for LiveFile { file, path, from, shown, .. } in files {
         keep.push(file.into());
-        described.push((from, shown));
+        described.push((path, from, shown));
     }
     let tree = match sight {
         Sight::Mounts => None,
@@ -111,12 +127,19 @@ fn fork(files: Vec<LiveFile>, pipes: Vec<IssmPipe>, host: String, sight: Sight) 
         let mut keep = keep.into_iter();
         let pipes = keep.by_ref().take(ports.len()).zip(ports);
         let pipes = pipes.map(|(pipe, (device, port))| IssmPipe { pipe, device, port }).collect();
-        let file = |(file, (from, shown)): (OwnedFd, _)| LiveFile { file: file.into(), from, shown, leased: false };
+        let file = |(file, (path, from, shown)): (OwnedFd, _)| LiveFile {
+            file: file.into(),
+            path,
+            from,
+            shown,
+            leased: false,
+        };
         let files = keep.zip(described).map(file).collect();
-        let program_name = "weft run".to_owned();
-        let options = ConnectOptions { program: program_name, spawn: Spawn::Never, host, ..ConnectOptions::default() };
+        let options =
+            ConnectOptions { program: KEEPER.to_owned(), spawn: Spawn::Never, host, ..ConnectOptions::default() };
+        let following = followed.map(|followed| Following::new(followed, options.clone(), TOKEN_DEVICES));
         // On any error the leases end with this process, and the files stay.
-        if serve(program, &sight, files, pipes, &options).is_ok()
+        if serve(program, &sight, files, pipes, following, &options).is_ok()
             && let Sight::Tree(tree) = sight
         {
             tree.remove();
@@ -128,12 +151,15 @@ const TOKEN_PROGRAM: u64 = 0;
 const TOKEN_READER: u64 = 1;
 /// Epoll token for opens of pipes; higher tokens are the pipes' ends.
 const TOKEN_ISSM: u64 = 2;
+/// Epoll token for the daemon's reports about devices.
+const TOKEN_DEVICES: u64 = u64::MAX;
 
 fn serve(
     program: u32,
     sight: &Sight,
     mut files: Vec<LiveFile>,
     pipes: Vec<IssmPipe>,
+    mut following: Option<Following>,
     options: &ConnectOptions,
 ) -> io::Result<()> {
     let waiting = lease::waiting()?;
@@ -148,6 +174,9 @@ fn serve(
     let mut fetched: Option<Instant> = None;
     let mut open_until: Option<Instant> = None;
     loop {
+        if let Some(following) = &mut following {
+            exchange(&mut files, following.turn(&epoll));
+        }
         let now = Instant::now();
         if open_until.is_none_or(|until| until <= now) {
             open_until = None;
@@ -162,14 +191,16 @@ fn serve(
             }
         }
         let until_closed = open_until.map(|until| until.saturating_duration_since(Instant::now()));
-        epoll.wait(&mut ready, until_closed.into_iter().chain(viewer.look_every()).min())?;
+        let until_look = following.as_ref().and_then(Following::due_in);
+        let timeouts = [until_closed, viewer.look_every(), until_look];
+        epoll.wait(&mut ready, timeouts.into_iter().flatten().min())?;
         let may_have_ended = viewer.look_every().is_some() || ready.iter().any(|event| event.token == TOKEN_PROGRAM);
         if may_have_ended && !viewer.is_there(&epoll)? {
             return Ok(());
         }
         for event in &ready {
             match (event.token, &mut issm) {
-                (TOKEN_PROGRAM, _) => {}
+                (TOKEN_PROGRAM | TOKEN_DEVICES, _) => {}
                 (TOKEN_READER, _) => {
                     lease::take(&waiting);
                     show(&mut files, options);
@@ -183,6 +214,14 @@ fn serve(
             }
         }
     }
+}
+
+/// Replaces the files of devices that went by those of devices that came.
+fn exchange(files: &mut Vec<LiveFile>, changes: Changes) {
+    files.retain(|file| !changes.gone.contains(&file.path));
+    let can_be_leased = |file: &LiveFile| file.try_lease().is_ok();
+    let room = FILES_MAX.saturating_sub(files.len());
+    files.extend(changes.live.into_iter().filter(can_be_leased).take(room));
 }
 
 /// Queries the daemon and updates the files.

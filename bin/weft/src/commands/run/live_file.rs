@@ -1,7 +1,9 @@
 //! A file in the view of /sys whose content changes.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use weft_sys::lease;
 
@@ -11,6 +13,8 @@ use super::view::Shown;
 #[derive(Debug)]
 pub struct LiveFile {
     pub file: File,
+    /// Its path below /sys/class.
+    pub path: PathBuf,
     pub from: Shown,
     pub shown: String,
     pub leased: bool,
@@ -18,8 +22,8 @@ pub struct LiveFile {
 
 impl LiveFile {
     /// A file that now contains `text`.
-    pub fn new(file: File, from: Shown, text: &str) -> LiveFile {
-        LiveFile { file, from, shown: text.to_owned(), leased: false }
+    pub fn new(file: File, path: PathBuf, from: Shown, text: &str) -> LiveFile {
+        LiveFile { file, path, from, shown: text.to_owned(), leased: false }
     }
 
     /// Writes the new text if it differs. A reader sees the old text or the new, which is never shorter unless the
@@ -29,6 +33,14 @@ impl LiveFile {
             let _ = self.file.set_len(text.len() as u64);
             self.shown = text;
         }
+    }
+
+    /// Whether the file can be leased at all.
+    ///
+    /// # Errors
+    /// The system's reason if it cannot.
+    pub fn try_lease(&self) -> io::Result<()> {
+        lease::lease(&self.file).and_then(|()| lease::release(&self.file))
     }
 
     pub fn lease(&mut self) {

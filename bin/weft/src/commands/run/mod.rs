@@ -4,10 +4,13 @@
 //! own.
 
 mod args;
+mod built;
+mod class_files;
 mod counters;
 mod detach;
 mod environment;
 mod fallback;
+mod following;
 mod infiniband;
 mod issm;
 mod libraries;
@@ -15,6 +18,8 @@ mod live;
 mod live_file;
 mod mounted;
 mod mounts;
+mod nodes;
+mod own_view;
 mod preloaded;
 pub(super) mod program;
 mod task;
@@ -27,6 +32,8 @@ mod wait_port;
 pub use args::RunArgs;
 pub use environment::{audit, library_path};
 pub use fallback::remedy;
+pub use live::KEEPER;
+pub use own_view::await_device;
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -102,7 +109,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     if let Some(port) = args.wait_port {
         wait_port::wait(port, &options.host)?;
     }
-    let Found { devices, counted, ports, daemon, packets, may_manage } = find(&options)?;
+    let Found { devices, roce_v1, counted, ports, daemon, packets, may_manage } = find(&options)?;
     if !options.host.is_empty() {
         for line in wished(args).without_effect(packets) {
             crate::errln!("weft run: {line}");
@@ -125,8 +132,8 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let view = view::View::of(&devices, &counted, &ports, cpus);
-    let manager = mounts::Manager { host: &options.host, may_manage };
-    let task = Task { args, dir: &dir, program: program.as_ref(), view: &view, manager, is_quiet };
+    let manager = nodes::Manager { host: &options.host, may_manage };
+    let task = Task { args, dir: &dir, program: program.as_ref(), view: &view, manager, cpus, roce_v1, is_quiet };
     // Mounts cannot foresee the files that the loader opens later, such as a wheel's own copy.
     if !args.system
         && let Some(list) = audit(&dir)
@@ -145,6 +152,8 @@ fn prepare(args: &RunArgs) -> Result<Command> {
 /// The daemon's answers.
 struct Found {
     devices: Vec<DeviceInfo>,
+    /// Whether they have RoCE v1 GIDs.
+    roce_v1: bool,
     counted: StatReport,
     ports: counters::PortCounters,
     /// Name of the daemon, if it may be trusted with memory. Checked here, because a process in a user namespace can no
@@ -178,7 +187,8 @@ fn find(options: &ConnectOptions) -> Result<Found> {
     let counted = client.stat()?;
     let on_host = !options.host.is_empty();
     let packets = on_host && client.fabric_status()?.is_some_and(|status| status.packets);
-    if weft_sys::packet::are_allowed() {
+    let roce_v1 = weft_sys::packet::are_allowed();
+    if roce_v1 {
         devices.iter_mut().for_each(DeviceInfo::add_roce_v1);
     }
     let credentials = client.daemon_credentials().ok();
@@ -186,5 +196,5 @@ fn find(options: &ConnectOptions) -> Result<Found> {
     let may_manage = own == 0 || credentials.is_some_and(|daemon| daemon.uid == own);
     let daemon = credentials.filter(trust::is_trusted).as_ref().and_then(trust::name_of);
     let ports = if on_host { infiniband::fetch(options)?.1 } else { counters::PortCounters::new() };
-    Ok(Found { devices, counted, ports, daemon, packets, may_manage })
+    Ok(Found { devices, roce_v1, counted, ports, daemon, packets, may_manage })
 }

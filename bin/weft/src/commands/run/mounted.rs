@@ -41,11 +41,14 @@ pub fn prepare(task: &Task<'_>, staging: &Staging, libraries: Libraries, command
     // A surrounding `weft run` may have set it.
     command.env_remove(tree::VARIABLE);
     replace(task, &libraries, command);
-    let (mut files, mut pipes) = (Vec::new(), Vec::new());
-    for failure in mounts::show(staging, task.view, &task.manager, &mut files, &mut pipes) {
-        task.say(&failure);
-    }
-    if let Err(e) = live::keep(files, pipes, task.manager.host, Sight::Mounts) {
+    let built = match mounts::show(staging, task.view, task.manager) {
+        Ok((built, failures)) => {
+            failures.iter().for_each(|failure| task.say(failure));
+            built
+        }
+        Err(failure) => return task.say(&failure),
+    };
+    if let Err(e) = live::keep(task.kept(built), Sight::Mounts) {
         task.say(&format!("what changes in /sys/class/infiniband stays as it is now: {e}"));
     }
 }

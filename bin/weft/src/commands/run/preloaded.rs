@@ -27,12 +27,11 @@ pub fn prepare(task: &Task<'_>, refused: &io::Error, command: &mut Command) {
 
 fn show(task: &Task<'_>, command: &mut Command) -> Result<()> {
     let list = preload(task.dir)?;
-    let (mut files, mut pipes) = (Vec::new(), Vec::new());
-    let tree = Tree::build(task.view, &task.manager, &mut files, &mut pipes).context("cannot build the view")?;
+    let (tree, built) = Tree::build(task.view, task.manager).context("cannot build the view")?;
     task.say(&format!("/sys and /dev show the devices of {}", tree.dir().display()));
     command.env(tree::VARIABLE, tree.dir());
     command.env("LD_PRELOAD", list);
-    if let Err(e) = live::keep(files, pipes, task.manager.host, Sight::Tree(tree)) {
+    if let Err(e) = live::keep(task.kept(built), Sight::Tree(tree)) {
         task.say(&format!("what changes in /sys/class/infiniband stays as it is now: {e}"));
     }
     Ok(())

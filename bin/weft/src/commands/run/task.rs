@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use super::args::RunArgs;
-use super::mounts::Manager;
+use super::built::Built;
+use super::following::Followed;
+use super::live::Kept;
+use super::nodes::Manager;
 use super::program::Program;
 use super::view::View;
 
@@ -19,11 +22,24 @@ pub struct Task<'a> {
     pub view: &'a View,
     /// For whom.
     pub manager: Manager<'a>,
+    /// The machine's processors.
+    pub cpus: usize,
+    /// Whether its devices have RoCE v1 GIDs.
+    pub roce_v1: bool,
     /// Whether the user wants no warnings.
     pub is_quiet: bool,
 }
 
 impl Task<'_> {
+    /// The view with what its keeper does: adapters of a fabric's host stay the same while the fabric is up, so only the
+    /// machine's devices are followed.
+    pub fn kept(&self, built: Built) -> Kept {
+        let Built { classes, nodes, live, pipes } = built;
+        let followed = Followed { classes, nodes, cpus: self.cpus, roce_v1: self.roce_v1 };
+        let followed = self.manager.host.is_empty().then_some(followed);
+        Kept { files: live, pipes, followed, host: self.manager.host.to_owned() }
+    }
+
     /// Prints a line about the setup, if the user asked for them.
     pub fn say(&self, text: &str) {
         say(self.args, text);

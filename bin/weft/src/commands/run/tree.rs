@@ -15,9 +15,9 @@ use rustix::fs::FlockOperation;
 use weft_sys::lifetime::{self, Lifetime};
 use weft_sys::process::euid;
 
-use super::issm::IssmPipe;
-use super::live_file::LiveFile;
-use super::mounts::{Manager, build_classes, mode_of};
+use super::built::Built;
+use super::class_files::ClassFiles;
+use super::nodes::{Manager, Nodes};
 use super::view::View;
 
 /// The variable that tells a program's processes where their view is.
@@ -40,16 +40,11 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Builds the tree. Adds files with changing content to `live`, and the issm pipes to `issm`.
+    /// Builds the tree and the view in it.
     ///
     /// # Errors
     /// No directory for temporary files takes it; the error of the last one.
-    pub fn build(
-        view: &View,
-        manager: &Manager<'_>,
-        live: &mut Vec<LiveFile>,
-        issm: &mut Vec<IssmPipe>,
-    ) -> io::Result<Tree> {
+    pub fn build(view: &View, manager: Manager<'_>) -> io::Result<(Tree, Built)> {
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
         for parent in parents() {
             sweep(&parent);
@@ -60,10 +55,8 @@ impl Tree {
                     continue;
                 }
             };
-            live.clear();
-            issm.clear();
-            match tree.fill(view, manager, live, issm) {
-                Ok(()) => return Ok(tree),
+            match tree.fill(view, manager) {
+                Ok(built) => return Ok((tree, built)),
                 Err(error) => failure = error,
             }
             tree.remove();
@@ -89,23 +82,12 @@ impl Tree {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    fn fill(
-        &self,
-        view: &View,
-        manager: &Manager<'_>,
-        live: &mut Vec<LiveFile>,
-        issm: &mut Vec<IssmPipe>,
-    ) -> io::Result<()> {
-        build_classes(view, &self.dir.join("sys/class"), live)?;
-        let nodes = self.dir.join("dev/infiniband");
-        fs::create_dir_all(&nodes)?;
-        for name in &view.nodes {
-            make_node(&nodes.join(name), mode_of(name, manager))?;
-        }
-        for node in &view.issm {
-            issm.push(IssmPipe::make(&nodes, node, mode_of(&node.name, manager))?);
-        }
-        Ok(())
+    fn fill(&self, view: &View, manager: Manager<'_>) -> io::Result<Built> {
+        let mut classes = ClassFiles::new(&self.dir.join("sys/class"))?;
+        let live = classes.show(view)?.live;
+        let mut nodes = Nodes::new(&self.dir.join("dev/infiniband"), make_node)?;
+        let pipes = nodes.show(view, manager)?;
+        Ok(Built { classes, nodes, live, pipes })
     }
 
     /// The directory.
@@ -147,7 +129,7 @@ fn parents() -> impl Iterator<Item = PathBuf> {
 
 /// A node that programs find and that reads and writes like /dev/null. A device of its own would need root, and a file
 /// system that opens devices.
-fn make_node(path: &Path, mode: u32) -> io::Result<()> {
+fn make_node(path: &Path, mode: u32, _label: &str) -> io::Result<()> {
     if mode & 0o600 != 0 {
         return symlink("/dev/null", path);
     }
@@ -187,7 +169,7 @@ mod tests {
         let tree = Tree::make(&parent).unwrap();
         let second = Tree::make(&parent).unwrap();
         assert_ne!(tree.dir(), second.dir());
-        make_node(&tree.dir().join("uverbs0"), 0o666).unwrap();
+        make_node(&tree.dir().join("uverbs0"), 0o666, "").unwrap();
         assert_eq!(fs::metadata(tree.dir().join("uverbs0")).unwrap().rdev(), fs::metadata("/dev/null").unwrap().rdev());
         let long_ago = SystemTime::UNIX_EPOCH;
         for tree in [&tree, &second] {

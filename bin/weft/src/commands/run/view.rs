@@ -1,6 +1,6 @@
-//! The view of Weft's devices that a program has in /sys/class and /dev, as Linux shows an rxe device. It is a snapshot
-//! of when the program started, except for the counters ([`super::live`]). Adapters of a virtual host, which stay
-//! entirely up to date, are in [`super::infiniband`].
+//! The view of Weft's devices that a program has in /sys/class and /dev, as Linux shows an rxe device. It is of one
+//! moment: counters ([`super::live`]) and the devices themselves ([`super::following`]) bring it up to date. Adapters of
+//! a virtual host, all of whose attributes can change, are in [`super::infiniband`].
 
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -1,0 +1,265 @@
+//! The files of a view below /sys/class. They are written when the view is made, and follow the devices after that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::live_file::LiveFile;
+use super::view::{Shown, View, ZERO_GID};
+
+/// Classes that belong to Weft alone; the last one is shown only if the view has entries for it.
+pub const CLASSES: [&str; 3] = ["infiniband", "infiniband_verbs", "infiniband_mad"];
+const CLASSES_ALWAYS: usize = 2;
+
+/// Permissions of the files, as in sysfs.
+const READ_ONLY: u32 = 0o444;
+const WRITABLE: u32 = 0o644;
+
+/// A file's content.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Content {
+    /// Text that stays until a device changes.
+    Fixed(String),
+    /// Text that the file's keeper refreshes.
+    Live(String, Shown),
+    /// A row of a GID table without an address. All of a directory are links to one file.
+    NoGid,
+}
+
+impl Content {
+    /// Whether a file with this content can stay where `new` is wanted, perhaps with another text.
+    fn can_become(&self, new: &Content) -> bool {
+        match (self, new) {
+            (Content::Live(_, old), Content::Live(_, new)) => old == new,
+            (Content::Fixed(_), Content::Fixed(_)) | (Content::NoGid, Content::NoGid) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Files with changing content that came, and paths of files that went.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// New ones, open for writing.
+    pub live: Vec<LiveFile>,
+    /// Paths of those that are gone, with and without changing content.
+    pub gone: BTreeSet<PathBuf>,
+}
+
+/// The files below a directory that stands for /sys/class.
+#[derive(Debug)]
+pub struct ClassFiles {
+    root: PathBuf,
+    files: BTreeMap<PathBuf, Content>,
+}
+
+impl ClassFiles {
+    /// Makes the directories of the classes that are always there.
+    pub fn new(root: &Path) -> io::Result<ClassFiles> {
+        for class in &CLASSES[..CLASSES_ALWAYS] {
+            fs::create_dir_all(root.join(class))?;
+        }
+        Ok(ClassFiles { root: root.to_owned(), files: BTreeMap::new() })
+    }
+
+    /// The same files, reached by another path.
+    pub fn at(self, root: &Path) -> ClassFiles {
+        ClassFiles { root: root.to_owned(), ..self }
+    }
+
+    /// Makes the files those of `view`. Files with changing content that are there already keep theirs.
+    ///
+    /// # Errors
+    /// Some files differ from the view; the next call tries again.
+    pub fn show(&mut self, view: &View) -> io::Result<Changes> {
+        let wanted = contents(view)?;
+        let mut changes = Changes::default();
+        let stays = |(path, old): (&PathBuf, &Content)| wanted.get(path).is_some_and(|new| old.can_become(new));
+        let stale: Vec<PathBuf> =
+            self.files.iter().filter(|entry| !stays(*entry)).map(|(path, _)| path.clone()).collect();
+        for path in stale {
+            self.remove(&path)?;
+            changes.gone.insert(path);
+        }
+        let (mut last_dir, mut no_gid) = (PathBuf::new(), None);
+        for (path, content) in wanted {
+            let dir = path.parent().unwrap_or(Path::new(""));
+            if dir != last_dir {
+                fs::create_dir_all(self.root.join(dir))?;
+                last_dir = dir.to_owned();
+                no_gid = None;
+            }
+            self.put(path, content, &mut no_gid, &mut changes)?;
+        }
+        Ok(changes)
+    }
+
+    /// `no_gid`: a file without a GID in the same directory, if one has been met.
+    fn put(
+        &mut self,
+        path: PathBuf,
+        content: Content,
+        no_gid: &mut Option<PathBuf>,
+        changes: &mut Changes,
+    ) -> io::Result<()> {
+        let file = self.root.join(&path);
+        match (self.files.get(&path), &content) {
+            (Some(Content::Fixed(old)), Content::Fixed(new)) if old != new => rewrite(&file, new)?,
+            (Some(_), _) => {}
+            (None, Content::NoGid) => match &no_gid {
+                Some(first) => fs::hard_link(first, &file)?,
+                None => drop(create(&file, ZERO_GID)?),
+            },
+            (None, Content::Fixed(text)) => drop(create(&file, text)?),
+            (None, Content::Live(text, shown)) => {
+                changes.live.push(LiveFile::new(create(&file, text)?, path.clone(), shown.clone(), text));
+            }
+        }
+        if content == Content::NoGid && no_gid.is_none() {
+            *no_gid = Some(file);
+        }
+        self.files.insert(path, content);
+        Ok(())
+    }
+
+    /// Removes a file, and the directories that are empty without it, but not the class.
+    fn remove(&mut self, path: &Path) -> io::Result<()> {
+        match fs::remove_file(self.root.join(path)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => drop(self.files.remove(path)),
+        }
+        let dirs = path.ancestors().skip(1).filter(|dir| dir.components().count() > 1);
+        for dir in dirs {
+            if fs::remove_dir(self.root.join(dir)).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The files of a view by path.
+fn contents(view: &View) -> io::Result<BTreeMap<PathBuf, Content>> {
+    let mut contents = BTreeMap::new();
+    for entry in &view.entries {
+        let content = match &entry.shown {
+            Shown::Fixed => Content::Fixed(entry.text.clone()),
+            shown => Content::Live(entry.text.clone(), shown.clone()),
+        };
+        contents.insert(inside(&entry.path)?.to_owned(), content);
+    }
+    for empty in &view.empty_gids {
+        let dir = inside(&empty.dir)?;
+        contents.extend(empty.rows.iter().map(|row| (dir.join(row.to_string()), Content::NoGid)));
+    }
+    Ok(contents)
+}
+
+/// Checks a path. Names come from the daemon, which may belong to another user, so none may lead out of the root.
+fn inside(path: &Path) -> io::Result<&Path> {
+    if path.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Ok(path);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} leads elsewhere", path.display())))
+}
+
+fn create(path: &Path, text: &str) -> io::Result<File> {
+    let mut file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+    file.write_all(text.as_bytes())?;
+    set_mode(path, READ_ONLY)?;
+    Ok(file)
+}
+
+/// Only the owner can write to its file, and an ordinary user only while the permissions say so.
+fn rewrite(path: &Path, text: &str) -> io::Result<()> {
+    set_mode(path, WRITABLE)?;
+    let written = fs::write(path, text);
+    set_mode(path, READ_ONLY)?;
+    written
+}
+
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::run::counters::PortCounters;
+    use crate::commands::run::view::tests::rxe0;
+    use weft_ipc::stat::StatReport;
+    use weft_ipc::{DeviceInfo, GidEntry, GidType};
+
+    struct Root(PathBuf);
+
+    impl Root {
+        fn new(name: &str) -> Root {
+            let root = std::env::temp_dir().join(format!("weft-class-{name}-{}", std::process::id()));
+            fs::create_dir(&root).unwrap();
+            Root(root)
+        }
+
+        fn read(&self, path: &str) -> Option<String> {
+            fs::read_to_string(self.0.join("infiniband").join(path)).ok()
+        }
+    }
+
+    impl Drop for Root {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn view(devices: &[DeviceInfo]) -> View {
+        View::of(devices, &StatReport::default(), &PortCounters::new(), 2)
+    }
+
+    #[test]
+    fn nothing_is_made_outside() {
+        assert!(inside(Path::new("infiniband/rxe0/uevent")).is_ok());
+        for bad in ["/etc/passwd", "infiniband/../../x", "..", "./x/.."] {
+            assert!(inside(Path::new(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn files_follow_a_device_that_comes_changes_and_goes() {
+        let root = Root::new("follow");
+        let mut files = ClassFiles::new(&root.0).unwrap();
+        assert!(files.show(&view(&[])).unwrap().live.is_empty());
+        assert_eq!(root.read("rxe0/ports/1/state"), None);
+
+        let first = files.show(&view(&[rxe0()])).unwrap();
+        assert!(!first.live.is_empty() && first.gone.is_empty());
+        assert_eq!(root.read("rxe0/ports/1/gids/3").as_deref(), Some(ZERO_GID));
+
+        // An address more, one less, and the port down.
+        let mut changed = rxe0();
+        changed.state = weft_ipc::PortState::Down;
+        changed.gids.remove(1);
+        changed.gids.push(GidEntry { index: 3, gid: [0xfd; 16], gid_type: GidType::RoceV2, ifindex: 2 });
+        let second = files.show(&view(&[changed.clone()])).unwrap();
+        assert!(second.live.is_empty(), "{:?}", second.live);
+        assert_eq!(root.read("rxe0/ports/1/state").as_deref(), Some("1: DOWN\n"));
+        assert_eq!(root.read("rxe0/ports/1/gids/1").as_deref(), Some(ZERO_GID));
+        assert_eq!(root.read("rxe0/ports/1/gids/3").as_deref(), Some("fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd\n"));
+        assert_eq!(root.read("rxe0/ports/1/gids/4").as_deref(), Some(ZERO_GID));
+        assert_eq!(
+            (root.read("rxe0/ports/1/gid_attrs/types/1"), root.read("rxe0/ports/1/gid_attrs/types/0").is_some()),
+            (None, true)
+        );
+
+        // Another name: counters are files of another path.
+        let renamed = DeviceInfo { name: "mlx5_0".to_owned(), ..changed };
+        let third = files.show(&view(&[renamed])).unwrap();
+        assert_eq!(third.live.len(), first.live.len());
+        assert!(first.live.iter().all(|file| third.gone.contains(&file.path)));
+        assert!(!root.0.join("infiniband/rxe0").exists() && root.read("mlx5_0/node_type").is_some());
+
+        files.show(&view(&[])).unwrap();
+        assert_eq!(fs::read_dir(root.0.join("infiniband")).unwrap().count(), 0);
+        assert_eq!(files.show(&view(&[rxe0()])).unwrap().live.len(), first.live.len());
+    }
+}
