@@ -186,10 +186,11 @@ impl Storm {
         let to = way[way.len() - 1][1];
         let host = self.hosts.iter().position(|host| host.port == to).expect("one of ours");
         let pkeys = self.rng.pick(&[[0x7fff, 0], [0x8005, 0], [0x8005, PKEY_DEFAULT]]);
+        // Without an answer, too: it may have been lost after the table was written.
+        self.damage.partitions.insert(host);
         if !self.write_pkeys(host, pkeys) {
             return false;
         }
-        self.damage.partitions.insert(host);
         if self.rng.chance(1, 2) {
             self.hosts[host].follow(&self.fabric);
         }
