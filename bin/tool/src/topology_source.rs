@@ -40,6 +40,12 @@ pub struct SourceArgs {
     /// Hosts per switch of a torus, mesh or random network [default: 1], or per leaf of a fat tree
     #[arg(long, value_name = "N", requires = "shape")]
     hosts_per_switch: Option<u8>,
+    /// Adapters of each generated host, on neighbouring switches
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "shape")]
+    rails: u8,
+    /// Family of the generated adapters' names: mlx4 for mlx4_0, mlx4_1
+    #[arg(long, value_name = "NAME", default_value = "weft", requires = "shape")]
+    adapter: String,
     /// Width of generated links: 1x, 2x, 4x, 8x or 12x
     #[arg(long, default_value = "4x", requires = "shape")]
     width: String,
@@ -89,6 +95,8 @@ impl SourceArgs {
             width: Width::parse(&self.width).ok_or_else(|| bad("no such width", "1x 2x 4x 8x 12x"))?,
             speed: Speed::parse(&self.speed)
                 .ok_or_else(|| bad("no such speed", "SDR DDR QDR FDR10 FDR EDR HDR NDR XDR"))?,
+            rails: self.rails,
+            adapter: self.adapter.clone(),
             ..Plan::new(Shape::parse(kind, parameters, extra)?)
         };
         plan.generate()

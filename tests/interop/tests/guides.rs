@@ -1,6 +1,8 @@
 //! Commands that guides for administrators show on a machine with adapters, run on one without.
 
-use anyhow::{Result, ensure};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
 use weft_interop::{Fabric, Lab, Shape, Table, Who, skip};
 
 #[test]
@@ -12,7 +14,61 @@ fn ports_and_devices_are_shown_as_guides_show_them() {
     table.case("Soft-RoCE: rdma link add, rdma link show, ibstat", || soft_roce(Who::Root));
     table.case("the same by an ordinary user", || soft_roce(Who::Ordinary));
     table.case("InfiniBand: rdma link, rdma dev", infiniband);
+    table.case("adapters of a host are renamed under running programs", renamed);
     table.finish();
+}
+
+#[test]
+fn adapters_have_the_names_and_guids_of_the_guides() {
+    let tools = ["ip", "ibstat", "ibv_devinfo", "ibping", "ibv_devices"];
+    if !skip::have("adapters_have_the_names_and_guids_of_the_guides", &tools) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let fabric = Fabric::managed(&lab, &["--pair", "--adapter", "mlx4", "--rails", "2"]).expect("a fabric");
+    let run = |host: &str, words: &[&str]| Ok::<_, anyhow::Error>(fabric.run(host, words)?.success()?.text);
+    let mut table = Table::new("guides: adapters");
+    table.case("ibv_devinfo -d mlx4_0, ibv_devices", || {
+        let info = run("node1", &["ibv_devinfo", "-d", "mlx4_0"])?;
+        ensure!(info.starts_with("hca_id:\tmlx4_0\n"), "{info}");
+        let devices = run("node1", &["ibv_devices"])?;
+        ensure!(["mlx4_0", "mlx4_1"].iter().all(|name| devices.contains(name)), "{devices}");
+        Ok(())
+    });
+    table.case("ibping -G with the Node GUID of ibstat", || {
+        let stat = run("node2", &["ibstat", "mlx4_0"])?;
+        ensure!(stat.starts_with("CA 'mlx4_0'\n"), "{stat}");
+        let guid = stat.lines().find_map(|line| line.trim().strip_prefix("Node GUID: "));
+        let guid = guid.with_context(|| format!("no Node GUID in\n{stat}"))?.to_owned();
+        let line = fabric.words("node2", &["ibping", "-S", "-C", "mlx4_0", "-P", "1"])?;
+        let server = lab.start_line(&line, &[])?;
+        // A request that comes before the server's agent finds none.
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            let ended = fabric.run("node1", &["ibping", "-c", "3", "-C", "mlx4_0", "-P", "1", "-G", &guid])?;
+            if ended.text.contains("3 packets transmitted, 3 received, 0% packet loss") {
+                break;
+            }
+            ensure!(Instant::now() < until, "{}", ended.report());
+        }
+        server.kill();
+        Ok(())
+    });
+    table.finish();
+}
+
+fn renamed() -> Result<()> {
+    let lab = Lab::new(Shape::Loopback)?;
+    let fabric = Fabric::up(&lab, &["--star", "2"])?;
+    let script = "set -e; rdma dev set weft0 name mlx4_0; ls /sys/class/infiniband; \
+                  cat /sys/class/infiniband/mlx4_0/ports/1/state; ibstat -l";
+    let shown = fabric.run("node1", &["sh", "-c", script])?.success()?.text;
+    ensure!(shown == "mlx4_0\n2: INIT\nmlx4_0\n", "{shown}");
+    let other = fabric.run("node2", &["ibstat", "-l"])?.success()?.text;
+    ensure!(other == "weft0\n", "{other}");
+    let topology = fabric.weft(&["topology", "--format", "toml"])?;
+    ensure!(topology.contains("adapters = [\"mlx4_0\"]"), "{topology}");
+    Ok(())
 }
 
 fn soft_roce(who: Who) -> Result<()> {

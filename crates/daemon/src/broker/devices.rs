@@ -1,12 +1,13 @@
 //! Devices: the list of them, subscriptions to their changes, and `rdma link` and `rdma dev`.
 
-use weft_ipc::{DEVICES_PER_PAGE, Event, Refusal, Request, Response};
+use std::collections::BTreeSet;
+
+use weft_ipc::{DEVICES_PER_PAGE, Event, Request, Response};
 
 use super::call::Outcome;
 use super::dispatch::{Routed, Rules};
 use super::shared::Shared;
 use crate::host::Host;
-use crate::refusal::{ENODEV, EOPNOTSUPP, refuse};
 use crate::slots::ClientId;
 
 /// The requests of this feature.
@@ -30,9 +31,18 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
             Ok(Response::Done.into())
         }),
         Request::DevRename { old, new } => Rules::PLAIN.saved().trusted("rename devices").to(move |broker, call| {
-            must_be_renamable(&broker.shared, call.id, &old)?;
-            broker.shared.devices.rename(&old, &new)?;
-            broker.refresh(call.now);
+            match broker.shared.sessions.host(call.id).map(str::to_owned) {
+                Some(host) => {
+                    let node = broker.shared.fabric.required()?.rename_adapter(&host, &old, &new)?;
+                    let nodes = BTreeSet::from([node]);
+                    broker.cms.hosts.follow_nodes(&mut broker.shared, call.now, &nodes);
+                    super::fabric::tell_ports(&mut broker.shared, &nodes);
+                }
+                None => {
+                    broker.shared.devices.rename(&old, &new)?;
+                    broker.refresh(call.now);
+                }
+            }
             Ok(Response::Done.into())
         }),
         other => return Routed::Elsewhere(other),
@@ -58,18 +68,4 @@ fn subscribe(shared: &mut Shared, id: ClientId) -> Outcome {
         client.subscribed = true;
     }
     Response::Done.into()
-}
-
-/// Refuses to rename devices that a program of a virtual host sees: its adapters, which the fabric names.
-fn must_be_renamable(shared: &Shared, id: ClientId, name: &str) -> Result<(), Refusal> {
-    let Some(host) = shared.sessions.host(id) else { return Ok(()) };
-    let devices = shared.devices_of_host(host);
-    if devices.iter().any(|device| device.name == name) {
-        let text = format!(
-            "{name} keeps its name: it is an adapter of host {host} of the fabric; only devices on interfaces can be renamed"
-        );
-        return Err(refuse(EOPNOTSUPP, text));
-    }
-    let names: Vec<String> = devices.into_iter().map(|device| device.name).collect();
-    Err(refuse(ENODEV, format!("host {host} has no device {name}; it has {}", names.join(", "))))
 }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use weft_fabric::topology::{Cable, End, LinkState, NodeKind, NodeState, Picture, Topology};
+use weft_fabric::topology::{Cable, End, LinkState, NodeKind, NodeState, Picture, Topology, is_adapter_name};
 use weft_fabric::{Addresses, CableView, Fabric, PortRef};
-use weft_ipc::FABRIC_MANAGERS_MAX;
 use weft_ipc::fabric::{FabricStatus, SmPort};
+use weft_ipc::{FABRIC_MANAGERS_MAX, Refusal};
 use weft_verbs::Instant;
 use weft_wire::mad::subn::{CapabilityMask, PortState};
+
+use crate::refusal::{EEXIST, EINVAL, ENODEV, refuse};
 
 /// A running fabric.
 #[derive(Debug)]
@@ -91,6 +93,26 @@ impl Running {
     /// Returns the node indices of a host's adapters, in the order of its devices.
     pub fn adapters(&self, host: &str) -> Option<&[u32]> {
         self.hosts.get(host).map(Vec::as_slice)
+    }
+
+    /// Renames an adapter of a host; returns its node index.
+    pub fn rename_adapter(&mut self, host: &str, old: &str, new: &str) -> Result<u32, Refusal> {
+        if !is_adapter_name(new) {
+            return Err(refuse(EINVAL, format!("{new:?} is no name for a device: visible ASCII characters, no slash")));
+        }
+        let places = self.hosts.get(host).map(Vec::as_slice).unwrap_or_default();
+        let name_of = |place: &u32| self.topology.nodes.get(*place as usize).map(|node| node.adapter.as_str());
+        let Some(place) = places.iter().copied().find(|place| name_of(place) == Some(old)) else {
+            let names: Vec<&str> = places.iter().filter_map(name_of).collect();
+            return Err(refuse(ENODEV, format!("host {host} has no device {old}; it has {}", names.join(", "))));
+        };
+        if places.iter().any(|other| *other != place && name_of(other) == Some(new)) {
+            return Err(refuse(EEXIST, format!("device {new} exists already")));
+        }
+        if let Some(node) = self.topology.nodes.get_mut(place as usize) {
+            new.clone_into(&mut node.adapter);
+        }
+        Ok(place)
     }
 
     /// Returns when [`Running::handle_timeout`] is due.

@@ -46,16 +46,10 @@ pub fn describe(
 ) -> Vec<DeviceInfo> {
     let mut umad = 0;
     let nodes = adapters.iter().filter_map(|place| Some((*place, topology.nodes.get(*place as usize)?)));
-    (0u32..)
-        .zip(nodes)
-        .map(|(number, (place, node))| {
-            let index = index_of(generation, place);
-            device(fabric, host, number, index, place, node, &mut umad)
-        })
-        .collect()
+    nodes.map(|(place, node)| device(fabric, host, index_of(generation, place), place, node, &mut umad)).collect()
 }
 
-fn device(fabric: &Fabric, host: &str, number: u32, index: u32, place: u32, node: &Node, umad: &mut u32) -> DeviceInfo {
+fn device(fabric: &Fabric, host: &str, index: u32, place: u32, node: &Node, umad: &mut u32) -> DeviceInfo {
     let ports: Vec<IbPort> = (1..=node.port_count())
         .take(IB_PORTS_MAX)
         .filter_map(|number| {
@@ -80,7 +74,7 @@ fn device(fabric: &Fabric, host: &str, number: u32, index: u32, place: u32, node
         fabric.description(place).map(|text| text.text().replace(char::is_control, "?")).unwrap_or_default();
     DeviceInfo {
         index,
-        name: format!("weft{number}"),
+        name: node.adapter.clone(),
         kind: DEVICE_KIND_IB.to_owned(),
         node_guid: node.guid,
         netdev: String::new(),

@@ -47,6 +47,7 @@ fn node(kind: NodeKind, name: &str, guid: u64, ports: u8) -> Node {
         system_image_guid: guid,
         vendor_id: 0x2c9,
         device_id: 7,
+        adapter: String::new(),
         enhanced_port0: false,
         lmc_max: 2,
         ports: (1..=ports).map(port).collect(),

@@ -14,6 +14,8 @@ const GUID_BASE: u64 = 0x0257_4500_0000_0000;
 pub struct Builder {
     topology: Topology,
     names: FxHashMap<String, u32>,
+    /// Names of the adapters of each host.
+    adapters: FxHashMap<String, Vec<String>>,
     guids: FxHashSet<u64>,
     cabled: FxHashMap<End, u32>,
     ports: usize,
@@ -46,6 +48,7 @@ impl Builder {
         }
         self.fill_guids(&mut node, place);
         self.take_guids(&node)?;
+        self.name_adapter(&mut node)?;
         self.names.insert(node.name.clone(), place);
         self.topology.nodes.push(node);
         Ok(place)
@@ -100,8 +103,29 @@ impl Builder {
         &self.topology
     }
 
-    /// Fills in missing GUIDs: an adapter's port gets its node's plus its number, a switch's port its node's own.
+    /// Gives an adapter without a name the next of `weft0`, `weft1`, ...; takes another as it is.
+    fn name_adapter(&mut self, node: &mut Node) -> Result<()> {
+        if node.kind != NodeKind::Ca {
+            return Ok(());
+        }
+        let taken = self.adapters.entry(node.host.clone()).or_default();
+        if node.adapter.is_empty() {
+            node.adapter = adapter_name(DEFAULT_ADAPTER, taken.len());
+        }
+        if taken.contains(&node.adapter) {
+            return Err(Error::of(
+                format!("two adapters of host {:?} are named {:?}", node.host, node.adapter),
+                "give one of them another name",
+            ));
+        }
+        taken.push(node.adapter.clone());
+        Ok(())
+    }
+
+    /// Fills in missing GUIDs. A switch's port has its node's own, and so has the port of an adapter with one port and
+    /// a made GUID; another port of an adapter has its node's plus its number.
     fn fill_guids(&self, node: &mut Node, place: u32) {
+        let shares = node.kind == NodeKind::Switch || (node.guid == 0 && node.ports.len() == 1);
         if node.guid == 0 {
             let kind = u64::from(node.kind.node_type()) << 32;
             node.guid = GUID_BASE | kind | u64::from(place) << 8;
@@ -111,7 +135,7 @@ impl Builder {
         }
         for (port, number) in node.ports.iter_mut().zip(1u64..) {
             if port.guid == 0 {
-                port.guid = if node.kind == NodeKind::Switch { node.guid } else { node.guid.wrapping_add(number) };
+                port.guid = if shares { node.guid } else { node.guid.wrapping_add(number) };
             }
         }
     }
@@ -151,6 +175,23 @@ impl Builder {
     }
 }
 
+/// Family of the adapters' names where none is given.
+pub const DEFAULT_ADAPTER: &str = "weft";
+
+/// Names adapter `number` of a host, from 0: `weft0`, but `mlx4_0` as vendors' drivers do.
+pub fn adapter_name(family: &str, number: usize) -> String {
+    if family == DEFAULT_ADAPTER { format!("{family}{number}") } else { format!("{family}_{number}") }
+}
+
+/// Returns whether an adapter may have this name: it becomes a file name under /sys/class/infiniband.
+pub fn is_adapter_name(name: &str) -> bool {
+    let is_safe = |byte: u8| byte.is_ascii_graphic() && byte != b'/' && byte != b'%';
+    !name.is_empty()
+        && name.len() <= limits::ADAPTER_LEN_MAX
+        && !matches!(name, "." | "..")
+        && name.bytes().all(is_safe)
+}
+
 /// Checks a node against its limits.
 fn judge(node: &Node, ports_in_all: usize) -> Result<()> {
     let name = &node.name;
@@ -164,6 +205,15 @@ fn judge(node: &Node, ports_in_all: usize) -> Result<()> {
         return Err(Error::of(
             format!("{:?} is no name for the host of {name:?}", node.host),
             format!("a name has at most {} bytes and no control characters", limits::NAME_LEN_MAX),
+        ));
+    }
+    if !node.adapter.is_empty() && !is_adapter_name(&node.adapter) {
+        return Err(Error::of(
+            format!("{:?} is no name for the adapter {name:?}", node.adapter),
+            format!(
+                "a name has at most {} visible ASCII characters, no slash and no per cent",
+                limits::ADAPTER_LEN_MAX
+            ),
         ));
     }
     if node.description.len() > limits::DESCRIPTION_LEN || node.description.contains(|c: char| c.is_control()) {

@@ -36,6 +36,9 @@ pub struct Node {
     pub name: String,
     /// An adapter's host: `weft run --host HOST`. Several adapters may share one. Empty otherwise.
     pub host: String,
+    /// An adapter's name on its host, as its programs know the device: `weft0`, `mlx4_0`. Unique there. Empty: not an
+    /// adapter, or not named yet.
+    pub adapter: String,
     /// NodeDescription, at most 64 bytes.
     pub description: String,
     /// NodeGUID.

@@ -10,6 +10,10 @@ pub const PORTS_TOTAL_MAX: usize = 4_000_000;
 pub const DESCRIPTION_LEN: usize = 64;
 /// Bytes of a node's name, as `weft cable cut NAME:PORT` takes it.
 pub const NAME_LEN_MAX: usize = 128;
+/// Bytes of an adapter's name on its host: those of a verbs device (`IB_DEVICE_NAME_MAX`, with a NUL).
+pub const ADAPTER_LEN_MAX: usize = 63;
+/// Adapters of a generated host.
+pub const RAILS_MAX: u8 = 16;
 /// Size of a topology file in bytes: an ibnetdiscover dump of the largest possible fabric is half of that.
 pub const FILE_LEN_MAX: usize = 256 << 20;
 /// The longest latency of a cable, in nanoseconds: half the way around the earth.

@@ -13,7 +13,7 @@ mod link;
 pub mod net;
 mod picture;
 
-pub use builder::Builder;
+pub use builder::{Builder, is_adapter_name};
 pub use counted::counted;
 pub use description::{Cable, End, Node, NodeKind, Port, Topology};
 pub use error::{Error, Result};

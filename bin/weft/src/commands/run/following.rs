@@ -1,5 +1,5 @@
-//! Keeps a view's files and nodes those of the machine's devices: a device that a user adds or renames, or an interface
-//! or address that comes or goes, shows in /sys and /dev of programs that run already.
+//! Keeps a view's files and nodes those of the devices: a device that a user adds or renames, or an interface or address
+//! that comes or goes, shows in /sys and /dev of programs that run already.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -21,8 +21,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 pub struct Followed {
     /// Its files.
     pub classes: ClassFiles,
-    /// Its nodes.
-    pub nodes: Nodes,
+    /// Its nodes, unless they stay as they are.
+    pub nodes: Option<Nodes>,
     /// The machine's processors.
     pub cpus: usize,
     /// Whether its devices have RoCE v1 GIDs.
@@ -37,7 +37,8 @@ impl Followed {
         }
         let view = View::of(&devices, &StatReport::default(), &PortCounters::new(), self.cpus);
         // A file that could not be made or removed is tried again at the next change; nobody reads messages from here.
-        let _ = self.nodes.show(&view, Manager { host: "", may_manage: false });
+        let manager = Manager { host: "", may_manage: false };
+        let _ = self.nodes.as_mut().map(|nodes| nodes.show(&view, manager));
         self.classes.show(&view).unwrap_or_default()
     }
 }

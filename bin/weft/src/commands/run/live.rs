@@ -73,8 +73,8 @@ pub struct Kept {
     pub files: Vec<LiveFile>,
     /// The issm nodes to watch.
     pub pipes: Vec<IssmPipe>,
-    /// The files and nodes that follow the machine's devices.
-    pub followed: Option<Followed>,
+    /// The files and nodes that follow the devices.
+    pub followed: Followed,
     /// Host that the view is for; empty for the machine itself.
     pub host: String,
 }
@@ -93,10 +93,7 @@ pub fn keep(mut kept: Kept, sight: Sight) -> io::Result<()> {
     if leases.is_err() {
         kept.files.clear();
     }
-    let has_work = !kept.files.is_empty() || !kept.pipes.is_empty() || kept.followed.is_some();
-    if has_work || matches!(sight, Sight::Tree(_)) {
-        fork(kept, sight)?;
-    }
+    fork(kept, sight)?;
     leases
 }
 
@@ -137,7 +134,7 @@ fn fork(kept: Kept, sight: Sight) -> io::Result<()> {
         let files = keep.zip(described).map(file).collect();
         let options =
             ConnectOptions { program: KEEPER.to_owned(), spawn: Spawn::Never, host, ..ConnectOptions::default() };
-        let following = followed.map(|followed| Following::new(followed, options.clone(), TOKEN_DEVICES));
+        let following = Following::new(followed, options.clone(), TOKEN_DEVICES);
         // On any error the leases end with this process, and the files stay.
         if serve(program, &sight, files, pipes, following, &options).is_ok()
             && let Sight::Tree(tree) = sight
@@ -159,7 +156,7 @@ fn serve(
     sight: &Sight,
     mut files: Vec<LiveFile>,
     pipes: Vec<IssmPipe>,
-    mut following: Option<Following>,
+    mut following: Following,
     options: &ConnectOptions,
 ) -> io::Result<()> {
     let waiting = lease::waiting()?;
@@ -174,9 +171,7 @@ fn serve(
     let mut fetched: Option<Instant> = None;
     let mut open_until: Option<Instant> = None;
     loop {
-        if let Some(following) = &mut following {
-            exchange(&mut files, following.turn(&epoll));
-        }
+        exchange(&mut files, following.turn(&epoll));
         let now = Instant::now();
         if open_until.is_none_or(|until| until <= now) {
             open_until = None;
@@ -191,8 +186,7 @@ fn serve(
             }
         }
         let until_closed = open_until.map(|until| until.saturating_duration_since(Instant::now()));
-        let until_look = following.as_ref().and_then(Following::due_in);
-        let timeouts = [until_closed, viewer.look_every(), until_look];
+        let timeouts = [until_closed, viewer.look_every(), following.due_in()];
         epoll.wait(&mut ready, timeouts.into_iter().flatten().min())?;
         let may_have_ended = viewer.look_every().is_some() || ready.iter().any(|event| event.token == TOKEN_PROGRAM);
         if may_have_ended && !viewer.is_there(&epoll)? {

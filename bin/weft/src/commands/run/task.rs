@@ -31,12 +31,12 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// The view with what its keeper does: adapters of a fabric's host stay the same while the fabric is up, so only the
-    /// machine's devices are followed.
+    /// The view with what its keeper does. A host of a fabric keeps its nodes: its adapters can be renamed, but come and
+    /// go only with the fabric.
     pub fn kept(&self, built: Built) -> Kept {
         let Built { classes, nodes, live, pipes } = built;
+        let nodes = self.manager.host.is_empty().then_some(nodes);
         let followed = Followed { classes, nodes, cpus: self.cpus, roce_v1: self.roce_v1 };
-        let followed = self.manager.host.is_empty().then_some(followed);
         Kept { files: live, pipes, followed, host: self.manager.host.to_owned() }
     }
 

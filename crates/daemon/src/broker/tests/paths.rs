@@ -252,12 +252,21 @@ fn wrong_keys_are_counted_at_the_port() {
 }
 
 #[test]
-fn an_adapter_of_a_host_keeps_its_name() {
-    let Pair { mut world, programs: [(client, _), _], .. } = Pair::of(false);
-    let rename = |old: &str| Request::DevRename { old: old.into(), new: "mlx4_0".into() };
-    world.sent.remove(&client);
-    assert_eq!(world.ask(client, rename("weft0")), Err(refusal::EOPNOTSUPP));
-    assert_eq!(world.ask(client, rename("weft7")), Err(refusal::ENODEV));
+fn an_adapter_of_a_host_is_renamed_for_its_programs_alone() {
+    let Pair { mut world, programs: [(client, _), (other, _)], .. } = Pair::of(false);
+    let rename = |old: &str, new: &str| Request::DevRename { old: old.into(), new: new.into() };
+    for client in [client, other] {
+        assert_eq!(world.ask(client, Request::Subscribe), Ok(Response::Done));
+    }
+    assert_eq!(world.ask(client, rename("weft7", "mlx4_0")), Err(refusal::ENODEV));
+    assert_eq!(world.ask(client, rename("weft0", "a/b")), Err(refusal::EINVAL));
+    assert_eq!(world.ask(client, rename("weft0", "mlx4_0")), Ok(Response::Done));
+    let stranger = world.session(OWN + 1);
+    assert_eq!(world.ask(stranger, rename("mlx4_0", "x")), Err(refusal::EPERM));
+    let Ok(Response::Devices { devices, .. }) = world.ask(client, Request::ListDevices { offset: 0 }) else { panic!() };
+    assert_eq!(devices[0].name, "mlx4_0");
+    let Ok(Response::Devices { devices, .. }) = world.ask(other, Request::ListDevices { offset: 0 }) else { panic!() };
+    assert_eq!(devices[0].name, "weft0", "another host");
 }
 
 #[test]

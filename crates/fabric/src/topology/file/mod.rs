@@ -19,6 +19,7 @@ pub use writer::write;
 use toml::Spanned;
 
 use self::place::{Place, speed, width};
+use super::builder::DEFAULT_ADAPTER;
 use super::generate::{Extra, Plan, Shape};
 use super::{Builder, Error, Result, Speed, Topology, Width};
 
@@ -81,6 +82,8 @@ fn generate(
         width: table.width.as_ref().map_or(Ok(defaults.0), |text| width(place, text))?,
         speed: table.speed.as_ref().map_or(Ok(defaults.1), |text| speed(place, text))?,
         prefix: table.prefix.clone().unwrap_or_default(),
+        rails: table.rails.unwrap_or(1),
+        adapter: table.adapter.clone().unwrap_or_else(|| DEFAULT_ADAPTER.to_owned()),
     };
     plan.generate_into(builder)
 }

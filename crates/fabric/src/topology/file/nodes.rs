@@ -2,6 +2,7 @@
 
 use toml::Spanned;
 
+use super::super::builder::{DEFAULT_ADAPTER, adapter_name};
 use super::super::{Builder, Node, NodeKind, Port, Result, Speed, Width, limits};
 use super::place::{Place, speed, width};
 use super::schema;
@@ -52,6 +53,7 @@ fn pattern(place: Place<'_>, kind: NodeKind, table: &Spanned<schema::Node>, defa
     Ok(Node {
         kind,
         host: node.host.clone().unwrap_or_else(|| if kind == NodeKind::Ca { name.clone() } else { String::new() }),
+        adapter: String::new(),
         description: String::new(),
         name,
         guid: own,
@@ -67,7 +69,8 @@ fn pattern(place: Place<'_>, kind: NodeKind, table: &Spanned<schema::Node>, defa
 /// Refuses keys that a table of this kind may not have.
 fn judge(place: Place<'_>, kind: NodeKind, table: &Spanned<schema::Node>) -> Result<()> {
     let node = table.get_ref();
-    let several = node.count.is_some() || node.adapters.is_some_and(|adapters| adapters != 1);
+    let adapters = node.adapters.as_ref().map(schema::Adapters::count);
+    let several = node.count.is_some() || adapters.is_some_and(|adapters| adapters != 1);
     let refuse = |what: &str, mend: &str| Err(place.error(&node.name, what, mend));
     if kind != NodeKind::Ca && (node.host.is_some() || node.adapters.is_some()) {
         return refuse("host and adapters are a host's", "remove them here");
@@ -82,7 +85,7 @@ fn judge(place: Place<'_>, kind: NodeKind, table: &Spanned<schema::Node>) -> Res
         let mend = format!("count is 1 to {}", limits::NODES_MAX);
         return Err(place.error(&node.name, "a count that cannot be", mend));
     }
-    if node.adapters == Some(0) {
+    if adapters == Some(0) {
         return refuse("a host without adapters", "adapters is at least 1");
     }
     Ok(())
@@ -90,7 +93,7 @@ fn judge(place: Place<'_>, kind: NodeKind, table: &Spanned<schema::Node>) -> Res
 
 /// Returns the nodes of a table, with names and descriptions.
 fn copies<'a>(pattern: &'a Node, table: &'a schema::Node) -> impl Iterator<Item = Node> + 'a {
-    let adapters = table.adapters.unwrap_or(1);
+    let adapters = table.adapters.as_ref().map_or(1, schema::Adapters::count);
     let numbers = 1..=table.count.unwrap_or(1);
     numbers.flat_map(move |number| {
         let name = if table.count.is_some() { format!("{}{number}", pattern.name) } else { pattern.name.clone() };
@@ -100,17 +103,28 @@ fn copies<'a>(pattern: &'a Node, table: &'a schema::Node) -> impl Iterator<Item 
             if node.kind == NodeKind::Ca && table.host.is_none() {
                 node.host.clone_from(&name);
             }
+            if node.kind == NodeKind::Ca {
+                let given = table.adapters.as_ref().and_then(|adapters| adapters.name(adapter));
+                // An adapter of a host that other tables describe, too, is named by its place there.
+                let own = given.map(str::to_owned).or_else(|| table.host.is_none().then(|| default_name(adapter)));
+                node.adapter = own.unwrap_or_default();
+            }
             if adapters > 1 {
-                node.name = format!("{name}/weft{adapter}");
+                node.name = format!("{name}/{}", node.adapter);
             }
             node.description = match (&table.description, node.kind) {
                 (Some(text), _) => text.clone(),
-                (None, NodeKind::Ca) => format!("{} weft{adapter}", node.host),
+                (None, NodeKind::Ca) if node.adapter.is_empty() => format!("{} {}", node.host, default_name(adapter)),
+                (None, NodeKind::Ca) => format!("{} {}", node.host, node.adapter),
                 (None, _) => name.clone(),
             };
             node
         })
     })
+}
+
+fn default_name(adapter: usize) -> String {
+    adapter_name(DEFAULT_ADAPTER, adapter)
 }
 
 /// Parses `4xEDR`.

@@ -40,6 +40,8 @@ pub struct Generate {
     pub width: Option<Spanned<String>>,
     pub speed: Option<Spanned<String>>,
     pub prefix: Option<String>,
+    pub rails: Option<u8>,
+    pub adapter: Option<String>,
 }
 
 impl Generate {
@@ -57,6 +59,31 @@ impl Generate {
     }
 }
 
+/// A host's adapters: their number, or their names.
+#[derive(Clone, Deserialize)]
+#[serde(untagged, expecting = "adapters is a number, or a list of names such as [\"mlx4_0\"]")]
+pub enum Adapters {
+    Count(u8),
+    Names(Vec<String>),
+}
+
+impl Adapters {
+    pub fn count(&self) -> usize {
+        match self {
+            Adapters::Count(count) => usize::from(*count),
+            Adapters::Names(names) => names.len(),
+        }
+    }
+
+    /// Returns the name of adapter `number`.
+    pub fn name(&self, number: usize) -> Option<&str> {
+        match self {
+            Adapters::Count(_) => None,
+            Adapters::Names(names) => names.get(number).map(String::as_str),
+        }
+    }
+}
+
 /// A switch, host or router, or several of a kind.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -66,8 +93,8 @@ pub struct Node {
     pub count: Option<u32>,
     /// The adapter's host, if it differs from the name.
     pub host: Option<String>,
-    /// Number of a host's adapters.
-    pub adapters: Option<u8>,
+    /// A host's adapters.
+    pub adapters: Option<Adapters>,
     pub ports: Option<u8>,
     pub description: Option<String>,
     pub guid: Option<Spanned<String>>,

@@ -142,6 +142,9 @@ const MISTAKES: &[(&str, u32, &str)] = &[
     ("[[switch]]\nname = \"s\"\n", 2, "without its number of ports"),
     ("[[switch]]\nname = \"s\"\nports = 255\n", 2, "255 ports"),
     ("[[switch]]\nname = \"s\"\nports = 2\nadapters = 1\n", 2, "a host's"),
+    ("[[host]]\nname = \"a\"\nadapters = [\"x\", \"x\"]\n", 2, "are named"),
+    ("[[host]]\nname = \"a\"\nadapters = [\"x/y\"]\n", 2, "no name for the adapter"),
+    ("[[host]]\nname = \"a\"\nadapters = \"x\"\n", 3, "a number, or a list of names"),
     ("cables = [\n\"a-b\"]\nhost = [{ name = \"a\" }]\n", 2, "no cable"),
     ("cables = [\n\"a - b\"]\nhost = [{ name = \"a\" }]\n", 2, "there is no node \"b\""),
     ("cables = [\n\"a:2 - a\"]\nhost = [{ name = \"a\" }]\n", 2, "has no port 2"),
@@ -191,4 +194,25 @@ proptest! {
             prop_assert!(topology.check().is_ok());
         }
     }
+}
+
+#[test]
+fn adapters_have_the_names_that_a_file_gives() {
+    let text = "[[host]]\nname = \"n\"\ncount = 2\nadapters = [\"mlx4_0\", \"hfi1_0\"]\n\
+                [[host]]\nname = \"far\"\nhost = \"n1\"\n[[host]]\nname = \"m\"\nadapters = 2\n";
+    let topology = read("t", text).expect("a file");
+    let names: Vec<_> = topology.nodes.iter().map(|node| (node.name.as_str(), node.adapter.as_str())).collect();
+    let expected = [
+        ("n1/mlx4_0", "mlx4_0"),
+        ("n1/hfi1_0", "hfi1_0"),
+        ("n2/mlx4_0", "mlx4_0"),
+        ("n2/hfi1_0", "hfi1_0"),
+        ("far", "weft2"),
+        ("m/weft0", "weft0"),
+        ("m/weft1", "weft1"),
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(topology.nodes[1].description, "n1 hfi1_0");
+    let again = read("t", &write(&topology)).expect("what it wrote");
+    assert_eq!(again, Topology { title: "t".to_owned(), ..topology });
 }

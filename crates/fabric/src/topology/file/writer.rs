@@ -1,7 +1,9 @@
 //! Writes a topology as a complete TOML file.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use super::super::builder::{DEFAULT_ADAPTER, adapter_name};
 use super::super::{Cable, Node, NodeKind, Port, Topology};
 
 /// Writes the file.
@@ -17,10 +19,13 @@ pub fn write(topology: &Topology) -> String {
         }
         out.push_str("]\n");
     }
+    let mut adapters: BTreeMap<&str, usize> = BTreeMap::new();
     for (kind, table) in [(NodeKind::Switch, "switch"), (NodeKind::Ca, "host"), (NodeKind::Router, "router")] {
         for node in topology.nodes.iter().filter(|node| node.kind == kind) {
             let _ = writeln!(out, "\n[[{table}]]");
-            describe(&mut out, node);
+            let number = adapters.entry(&node.host).or_default();
+            describe(&mut out, node, *number);
+            *number += 1;
         }
     }
     for cable in special {
@@ -43,10 +48,14 @@ fn is_plain(topology: &Topology, cable: &Cable) -> bool {
     *cable == Cable::new(cable.a, cable.b) && ends.into_iter().all(|node| simple(&node.name))
 }
 
-fn describe(out: &mut String, node: &Node) {
+/// `number`: that of an adapter on its host.
+fn describe(out: &mut String, node: &Node, number: usize) {
     let _ = writeln!(out, "name = {}", quoted(&node.name));
     if node.kind == NodeKind::Ca && node.host != node.name {
         let _ = writeln!(out, "host = {}", quoted(&node.host));
+    }
+    if node.kind == NodeKind::Ca && node.adapter != adapter_name(DEFAULT_ADAPTER, number) {
+        let _ = writeln!(out, "adapters = [{}]", quoted(&node.adapter));
     }
     let _ = writeln!(out, "description = {}", quoted(&node.description));
     let _ = writeln!(out, "guid = \"{:#018x}\"", node.guid);

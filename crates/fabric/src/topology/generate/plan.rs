@@ -1,5 +1,6 @@
 //! The order to a generator: a [`Shape`] gives kind and size; a [`Plan`] adds link speeds and names.
 
+use crate::topology::builder::DEFAULT_ADAPTER;
 use crate::topology::{Error, Result, Speed, Width};
 
 /// A kind of network and its parameters.
@@ -68,12 +69,17 @@ pub struct Plan {
     pub speed: Speed,
     /// Put before the name of every node.
     pub prefix: String,
+    /// Adapters of each host, 1 to [`RAILS_MAX`](crate::topology::limits::RAILS_MAX).
+    pub rails: u8,
+    /// Family of their names: `mlx4` for `mlx4_0`, `mlx4_1`.
+    pub adapter: String,
 }
 
 impl Plan {
-    /// A plan with 4x NDR links.
+    /// A plan with 4x NDR links and one adapter for each host.
     pub fn new(shape: Shape) -> Plan {
-        Plan { shape, width: Width::X4, speed: Speed::Ndr, prefix: String::new() }
+        let adapter = DEFAULT_ADAPTER.to_owned();
+        Plan { shape, width: Width::X4, speed: Speed::Ndr, prefix: String::new(), rails: 1, adapter }
     }
 }
 

@@ -30,6 +30,47 @@ fn is_connected(topology: &Topology) -> bool {
     seen.iter().all(|seen| *seen)
 }
 
+/// The adapters of a host by name, each with the switch or host that it is cabled to.
+fn rails_of<'a>(topology: &'a Topology, host: &str) -> Vec<(&'a str, &'a str)> {
+    let far = |place: usize| {
+        let cable = topology.cables.iter().find(|cable| [cable.a.node, cable.b.node].contains(&(place as u32)))?;
+        let far = if cable.a.node == place as u32 { cable.b } else { cable.a };
+        topology.node(far).map(|node| node.name.as_str())
+    };
+    let of_host = topology.nodes.iter().enumerate().filter(|(_, node)| node.host == host);
+    of_host.map(|(place, node)| (node.adapter.as_str(), far(place).unwrap_or("nothing"))).collect()
+}
+
+#[test]
+fn rails_lead_to_neighbouring_switches() {
+    let plan = |kind, parameters, hosts, rails| {
+        let shape = Shape::parse(kind, parameters, Extra { hosts, ..Extra::default() }).expect(kind);
+        Plan { rails, adapter: "mlx5".to_owned(), ..Plan::new(shape) }
+    };
+    let tree = plan("fat-tree", "8,2", None, 2).generate().expect("a tree");
+    assert_eq!(numbers(&tree), (32, 12, 64));
+    assert_eq!(rails_of(&tree, "node1"), [("mlx5_0", "leaf1"), ("mlx5_1", "leaf2")]);
+    assert_eq!(rails_of(&tree, "node16"), [("mlx5_0", "leaf7"), ("mlx5_1", "leaf8")]);
+    assert!(rails_of(&tree, "node17").is_empty());
+    let some = plan("fat-tree", "8,2", Some(5), 2).generate().expect("a tree");
+    assert_eq!((numbers(&some).0, rails_of(&some, "node5").len()), (10, 2));
+    // One switch has them all; two hosts back to back have two cables.
+    let star = plan("star", "3", None, 4).generate().expect("a star");
+    assert_eq!((numbers(&star), rails_of(&star, "node3").len()), ((12, 1, 12), 4));
+    let pair = plan("pair", "", None, 2).generate().expect("a pair");
+    assert_eq!(rails_of(&pair, "node1"), [("mlx5_0", "node2/mlx5_0"), ("mlx5_1", "node2/mlx5_1")]);
+    assert_eq!(pair.nodes[0].description, "node1 mlx5_0");
+    for (kind, parameters, rails) in [("pair", "", 0), ("pair", "", 17), ("torus", "1", 2)] {
+        assert!(plan(kind, parameters, None, rails).generate().is_err(), "{kind} {rails}");
+    }
+}
+
+#[test]
+fn a_port_of_a_generated_host_has_the_guid_of_its_node() {
+    let pair = shape("pair", "", None, None).expect("a pair");
+    assert!(pair.nodes.iter().all(|node| node.ports[0].guid == node.guid));
+}
+
 #[test]
 fn each_has_the_numbers_of_its_kind() {
     type Case = (&'static str, &'static str, Option<u32>, Option<u8>, (usize, usize, usize));

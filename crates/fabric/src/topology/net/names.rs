@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::super::NodeKind;
+use super::super::builder::is_adapter_name;
 
 /// Known facts of a node: its kind, ID and description.
 pub struct Known<'a> {
@@ -12,8 +13,18 @@ pub struct Known<'a> {
     pub description: &'a str,
 }
 
-/// Returns a name for each node, and for adapters the host.
-pub fn names(nodes: &[Known<'_>]) -> Vec<(String, String)> {
+/// Names of a node.
+pub struct Names {
+    /// For commands.
+    pub name: String,
+    /// An adapter's host; empty otherwise.
+    pub host: String,
+    /// An adapter's name on its host; empty if the description has none.
+    pub adapter: String,
+}
+
+/// Names each node.
+pub fn names(nodes: &[Known<'_>]) -> Vec<Names> {
     let mut times = BTreeMap::new();
     let mut adapters: BTreeMap<&str, u32> = BTreeMap::new();
     for node in nodes {
@@ -39,9 +50,19 @@ pub fn names(nodes: &[Known<'_>]) -> Vec<(String, String)> {
         .map(|(node, (name, host))| {
             // A host with the name of a switch, or with another node's ID.
             let name = if taken.insert(name.clone()) { name } else { node.id.to_owned() };
-            (name, if node.kind == NodeKind::Ca { host } else { String::new() })
+            let host = if node.kind == NodeKind::Ca { host } else { String::new() };
+            let device = adapter_of(node).filter(|_| only(node)).map(|(_, adapter)| adapter);
+            let adapter = device.filter(|name| is_device(name)).unwrap_or_default().to_owned();
+            Names { name, host, adapter }
         })
         .collect()
+}
+
+/// Returns whether a word is a device's name as drivers give them (`mlx5_0`, `hfi1_0`, `qib0`) and not a person's
+/// (`HCA-1`).
+fn is_device(word: &str) -> bool {
+    let usual = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(usual) && is_adapter_name(word)
 }
 
 /// Returns host and adapter if an adapter's description names both: two words, the second ending in a digit.

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::{Builder, Cable, End, Error, Node, NodeKind, Port, Result, Speed, Topology, Width, limits};
 use super::line::{self, Assign, Line, NodeLine, PortLine};
-use super::names::{Known, names};
+use super::names::{Known, Names, names};
 
 /// Depth of nested files, as in ibsim.
 const INCLUDES_MAX: usize = 9;
@@ -215,8 +215,8 @@ impl Gathered {
             .collect();
         let names = names(&known);
         let mut builder = Builder::new(title);
-        for (block, (name, host)) in self.blocks.iter().zip(names) {
-            builder.node(block.finish(name, host)).map_err(|error| Error { line: block.line, ..error })?;
+        for (block, names) in self.blocks.iter().zip(names) {
+            builder.node(block.finish(names)).map_err(|error| Error { line: block.line, ..error })?;
         }
         for (place, block) in (0u32..).zip(&self.blocks) {
             for (line, port) in &block.ports {
@@ -273,7 +273,8 @@ impl Block {
         self.node.description.as_deref().unwrap_or(&self.node.id)
     }
 
-    fn finish(&self, name: String, host: String) -> Node {
+    fn finish(&self, names: Names) -> Node {
+        let Names { name, host, adapter } = names;
         let fastest = self.ports.iter().filter_map(|(_, port)| port.speed).max().unwrap_or(self.speed);
         let widest = self.ports.iter().filter_map(|(_, port)| port.width).max().unwrap_or(self.width);
         let mut ports = vec![Port { guid: 0, width: widest, speed: fastest }; usize::from(self.node.ports)];
@@ -288,6 +289,7 @@ impl Block {
             kind: self.node.kind,
             name,
             host,
+            adapter,
             description: self.description().to_owned(),
             guid: self.guid.unwrap_or(0),
             system_image_guid: self.system_image_guid,

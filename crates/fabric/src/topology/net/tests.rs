@@ -98,13 +98,16 @@ fn adapters_of_a_host_and_nodes_of_one_description_are_told_apart() {
     let text = "Switch 4 \"S-0000000000000001\" # \"sw\" base port 0 lid 1 lmc 0\n[1] \"H-0000000000000010\"[1]\n\
                 [2] \"H-0000000000000020\"[1]\n[3] \"H-0000000000000030\"[1]\n[4] \"H-0000000000000040\"[1]\n\n\
                 Ca 1 \"H-0000000000000010\" # \"a HCA-1\"\n[1] \"S-0000000000000001\"[1]\n\n\
-                Ca 1 \"H-0000000000000020\" # \"a HCA-2\"\n[1] \"S-0000000000000001\"[2]\n\n\
+                Ca 1 \"H-0000000000000020\" # \"a mlx5_0\"\n[1] \"S-0000000000000001\"[2]\n\n\
                 Ca 1 \"H-0000000000000030\" # \"MT25408 ConnectX Mellanox Technologies\"\n[1] \"S-0000000000000001\"[3]\n\n\
                 Ca 1 \"H-0000000000000040\" # \"MT25408 ConnectX Mellanox Technologies\"\n[1] \"S-0000000000000001\"[4]\n";
     let topology = topology(text).expect("the file");
     let names: Vec<_> = topology.nodes.iter().map(|node| (node.name.as_str(), node.host.as_str())).collect();
     let lone = |id| (id, id);
-    assert_eq!(names[..3], [("sw", ""), ("a/HCA-1", "a"), ("a/HCA-2", "a")]);
+    assert_eq!(names[..3], [("sw", ""), ("a/HCA-1", "a"), ("a/mlx5_0", "a")]);
+    // A driver's name for a device stays; another word is none.
+    let adapters: Vec<_> = topology.nodes.iter().map(|node| node.adapter.as_str()).collect();
+    assert_eq!(adapters, ["", "weft0", "mlx5_0", "weft0", "weft0"]);
     assert_eq!(names[3..], [lone("H-0000000000000030"), lone("H-0000000000000040")]);
     assert!(!topology.nodes[0].enhanced_port0);
 }
