@@ -142,7 +142,7 @@ fn a_manager_is_spoken_to() {
     let guid = port_guids(&fabric, "node1").expect("a port").remove(0);
     let cache = file(&lab, "cache", "a file where a directory is to be\n").expect("a file");
     let node = port_guids(&fabric, "node2").expect("a port").remove(0);
-    let node = format!("0x{:016x}", u64::from_str_radix(&node[2..], 16).expect("a GUID") - 1);
+    let node = format!("0x{:016x}", u64::from_str_radix(&node[2..], 16).expect("a GUID"));
     let map = file(&lab, "names", &format!("{node} \"the second\"\n")).expect("a file");
     let text = format!(
         "log_file /dev/full\nconsole loopback\nconsole_port 18611\nnode_name_map_name {map}\nsweep_interval 1\n\
