@@ -11,7 +11,7 @@ use weft_ipc::{Client, DeviceInfo};
 use super::devices::{self, HostArg, Listed, Scope};
 use super::iproute::{self, Members, OutputArgs};
 use super::link::{failure, merged};
-use super::run;
+use super::own_view::await_device;
 use crate::output;
 use weft_client::Which;
 use weft_client::verbs::{DeviceList, Library};
@@ -68,7 +68,7 @@ pub fn run(args: DevArgs) -> ExitCode {
 fn rename(old: &str, new: &str, host: &HostArg) -> Result<(), String> {
     let mut client = devices::connect(host.host.as_deref()).map_err(|e| format!("weft dev: {e}"))?;
     client.dev_rename(old, new).map_err(|e| failure(&e))?;
-    run::await_device(Some(new), Some(old));
+    await_device(Some(new), Some(old));
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use weft_ipc::{IbPort, PhysState, PortState};
 
 use super::devices::{self, HostArg, Listed, Scope};
 use super::iproute::{self, Members, OutputArgs};
-use super::run;
+use super::own_view::await_device;
 use crate::output;
 
 /// Options of `weft link`.
@@ -248,14 +248,14 @@ fn add(words: &[String]) -> Result<(), String> {
     let (Some(kind), Some(netdev)) = (kind, netdev) else { return Err(usage()) };
     let mut client = super::connect().map_err(|e| format!("weft link: {e}"))?;
     client.link_add(name, kind, netdev).map_err(|e| failure(&e))?;
-    run::await_device(Some(name), None);
+    await_device(Some(name), None);
     Ok(())
 }
 
 fn del(name: &str) -> Result<(), String> {
     let mut client = super::connect().map_err(|e| format!("weft link: {e}"))?;
     client.link_del(name).map_err(|e| failure(&e))?;
-    run::await_device(None, Some(name));
+    await_device(None, Some(name));
     Ok(())
 }
 

@@ -18,6 +18,7 @@ pub mod link;
 pub mod manual;
 pub mod monitor;
 pub mod node;
+mod own_view;
 pub mod qp;
 pub mod resource;
 pub mod run;

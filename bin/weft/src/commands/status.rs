@@ -10,7 +10,7 @@ use weft_fabric::topology::{LinkState, Picture};
 use weft_ipc::fabric::{FabricStatus, HostPrograms};
 use weft_ipc::{Client, CmStatus, ConnectError, ConnectOptions, PortHealth, ProcessInfo, Spawn, StatusReport, Usage};
 
-use super::run::KEEPER;
+use super::own_view::KEEPER;
 use crate::{outln, output};
 
 /// Options of `weft status`.

@@ -24,7 +24,7 @@ macro_rules! counters {
                 [$((stringify!($field), self.$field)),*].into_iter()
             }
 
-            /// What each counter counts: its name and a sentence, in display order.
+            /// Each counter's name and a sentence about its meaning, in display order.
             pub const MEANINGS: &[(&str, &str)] = &[$((stringify!($field), $meaning.trim_ascii())),*];
 
             /// Adds untrusted counters: a sum that would overflow saturates.

@@ -103,7 +103,7 @@ impl Following {
                     changed |= self.devices.insert(index, device.clone()).as_ref() != Some(&device);
                 }
                 Event::DeviceRemoved { index } => changed |= self.devices.remove(&index).is_some(),
-                // What was lost is in the list; without a daemon, the devices stay until the next one tells.
+                // The next list has the changes that were lost; without a daemon, the devices stay until the next one.
                 Event::Overrun | Event::Disconnected => self.client = None,
                 _ => {}
             }

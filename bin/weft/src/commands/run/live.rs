@@ -22,6 +22,7 @@ use super::live_file::LiveFile;
 use super::tree::Tree;
 use super::view::{Shown, View};
 use super::viewer::{Sight, Viewer};
+use crate::commands::own_view::KEEPER;
 
 /// Maximum number of live files; each costs the copy a descriptor. Files of the first devices are preferred.
 const FILES_MAX: usize = 800;
@@ -67,7 +68,7 @@ impl Fetched {
     }
 }
 
-/// What a copy of this process keeps up to date.
+/// Files and nodes that a copy of this process keeps up to date.
 pub struct Kept {
     /// Files with changing content.
     pub files: Vec<LiveFile>,
@@ -78,9 +79,6 @@ pub struct Kept {
     /// Host that the view is for; empty for the machine itself.
     pub host: String,
 }
-
-/// Name of the copy's sessions with the daemon.
-pub const KEEPER: &str = "weft run (view)";
 
 /// Keeps the files live and watches the pipes from now on: as long as this process lives, also after exec, and then as
 /// long as any other process sees the view. Removes a tree after that.

@@ -19,7 +19,6 @@ mod live_file;
 mod mounted;
 mod mounts;
 mod nodes;
-mod own_view;
 mod preloaded;
 pub(super) mod program;
 mod task;
@@ -32,8 +31,6 @@ mod wait_port;
 pub use args::RunArgs;
 pub use environment::{audit, library_path};
 pub use fallback::remedy;
-pub use live::KEEPER;
-pub use own_view::await_device;
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -6,11 +6,12 @@ use std::process::Command;
 use weft_sys::namespace::Entered;
 
 use super::libraries::{self, Plan, Replacement};
+use super::library_path;
 use super::live;
 use super::mounts::{self, Staging};
 use super::task::Task;
 use super::viewer::Sight;
-use super::{library_path, tree};
+use crate::commands::own_view::VIEW_VARIABLE;
 
 /// Files of the system over which Weft's are mounted.
 pub struct Libraries {
@@ -39,7 +40,7 @@ pub fn prepare(task: &Task<'_>, staging: &Staging, libraries: Libraries, command
         Entered::UserNamespace => "private mount and user namespace",
     });
     // A surrounding `weft run` may have set it.
-    command.env_remove(tree::VARIABLE);
+    command.env_remove(VIEW_VARIABLE);
     replace(task, &libraries, command);
     let built = match mounts::show(staging, task.view, task.manager) {
         Ok((built, failures)) => {

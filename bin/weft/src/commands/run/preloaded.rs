@@ -8,9 +8,10 @@ use anyhow::{Context as _, Result};
 
 use super::environment::{library_path, preload};
 use super::task::Task;
-use super::tree::{self, Tree};
+use super::tree::Tree;
 use super::viewer::Sight;
 use super::{fallback, live};
+use crate::commands::own_view::VIEW_VARIABLE;
 
 /// Builds the tree and sets the variables. `refused` is why there is no namespace.
 pub fn prepare(task: &Task<'_>, refused: &io::Error, command: &mut Command) {
@@ -21,7 +22,7 @@ pub fn prepare(task: &Task<'_>, refused: &io::Error, command: &mut Command) {
     // Without the view most programs still work.
     if let Err(error) = show(task, command) {
         crate::errln!("weft run: /sys/class/infiniband and /dev/infiniband show no devices: {error:#}");
-        command.env_remove(tree::VARIABLE);
+        command.env_remove(VIEW_VARIABLE);
     }
 }
 
@@ -29,7 +30,7 @@ fn show(task: &Task<'_>, command: &mut Command) -> Result<()> {
     let list = preload(task.dir)?;
     let (tree, built) = Tree::build(task.view, task.manager).context("cannot build the view")?;
     task.say(&format!("/sys and /dev show the devices of {}", tree.dir().display()));
-    command.env(tree::VARIABLE, tree.dir());
+    command.env(VIEW_VARIABLE, tree.dir());
     command.env("LD_PRELOAD", list);
     if let Err(e) = live::keep(task.kept(built), Sight::Tree(tree)) {
         task.say(&format!("what changes in /sys/class/infiniband stays as it is now: {e}"));

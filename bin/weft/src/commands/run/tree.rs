@@ -19,9 +19,7 @@ use super::built::Built;
 use super::class_files::ClassFiles;
 use super::nodes::{Manager, Nodes};
 use super::view::View;
-
-/// The variable that tells a program's processes where their view is.
-pub const VARIABLE: &str = "WEFT_VIEW";
+use crate::commands::own_view::VIEW_VARIABLE;
 
 /// Beginning of the directories' names; the user and a number follow.
 const PREFIX: &str = "weft-view-";
@@ -107,7 +105,7 @@ impl Tree {
 
     /// Another process that sees the tree.
     pub fn another_process(&self) -> Option<Lifetime> {
-        let entry = [VARIABLE.as_bytes(), b"=", self.dir.as_os_str().as_bytes()].concat();
+        let entry = [VIEW_VARIABLE.as_bytes(), b"=", self.dir.as_os_str().as_bytes()].concat();
         lifetime::find_another(|number| {
             let environment = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
             environment.split(|byte| *byte == 0).any(|variable| variable == entry)

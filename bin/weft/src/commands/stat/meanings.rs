@@ -1,4 +1,4 @@
-//! What each counter counts.
+//! The meanings of the counters.
 
 use std::fmt::Write;
 

@@ -6,7 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::tree;
+/// The variable that tells a program's processes the directory of their view, if it is one.
+pub const VIEW_VARIABLE: &str = "WEFT_VIEW";
+
+/// Name of the sessions that a view's keeper has with the daemon.
+pub const KEEPER: &str = "weft run (view)";
 
 /// The keeper of the view may have ended, or be unable to write.
 const SHOWS_WITHIN: Duration = Duration::from_secs(1);
@@ -24,7 +28,7 @@ pub fn await_device(shown: Option<&str>, gone: Option<&str>) {
 
 /// The directory with the view's classes.
 fn directory() -> Option<PathBuf> {
-    if let Some(tree) = env::var_os(tree::VARIABLE) {
+    if let Some(tree) = env::var_os(VIEW_VARIABLE) {
         return Some(Path::new(&tree).join("sys/class"));
     }
     let is_view = |found: rustix::fs::StatFs| found.f_type as u64 == TMPFS_MAGIC;
