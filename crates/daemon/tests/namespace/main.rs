@@ -245,7 +245,8 @@ fn devices_follow_addresses() {
     let is_whole =
         |event: &Event| matches!(event, Event::DeviceChanged(info) if info.netdev == "wt0" && info.gids.len() == 2);
     changed(&mut client, "the link-local address", &is_whole);
-    assert_eq!(names(&mut client), ["rxe_wt0", "rxe_lo"], "the loopback is last");
+    // The cable's other end may have a link-local address by now, too.
+    assert_eq!(names(&mut client)[..2], ["rxe_wt0", "rxe_lo"], "the loopback is last");
     ip("link del wt0");
     changed(&mut client, "the device gone", &|event| matches!(event, Event::DeviceRemoved { .. }));
 }
