@@ -247,7 +247,8 @@ impl Devices {
     }
 }
 
-fn check_name(name: &str) -> Result<(), Refusal> {
+/// Refuses what cannot be a device's name.
+pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
     if valid_device_name(name) {
         return Ok(());
     }

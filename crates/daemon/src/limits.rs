@@ -31,8 +31,8 @@ pub const SLOTS_PER_USER_MAX: u32 = 256;
 /// Connections that one user may have; root may have all. A process has up to three, and the keeper of its view one.
 pub const CONNECTIONS_PER_USER_MAX: u32 = 1024;
 
-/// Connections of all users.
-pub const CONNECTIONS_MAX: usize = 4096;
+/// Connections of all users: five with their quota leave a quota's quarter to the others.
+pub const CONNECTIONS_MAX: usize = 5376;
 
 /// Connections accepted before existing clients get a turn.
 pub const CONNECTIONS_PER_TURN: usize = 64;

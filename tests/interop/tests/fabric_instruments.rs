@@ -93,7 +93,7 @@ fn devices(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let listed = fabric.run("node2", &["rdma", "dev"])?.success()?;
     ensure!(listed.text.starts_with("0: weft0: node_type ca "), "{}", listed.report());
     let taken = fabric.run("node2", &["rdma", "dev", "set", "weft0", "name", "a/b"])?;
-    ensure!(!taken.ok() && taken.text.contains("no name for a device"), "{}", taken.report());
+    ensure!(!taken.ok() && taken.text.contains("cannot be a device's name"), "{}", taken.report());
     let wrong = weft(lab, &["stat", "weft7"])?;
     ensure!(wrong.text.contains("Wrong device name: weft7: no such device; device"), "{}", wrong.report());
     ensure!(wrong.text.contains("rxe_lo, weft0"), "{}", wrong.report());

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use weft_fabric::topology::{Cable, End, LinkState, NodeKind, NodeState, Picture, Topology, is_adapter_name};
+use weft_fabric::topology::{Cable, End, LinkState, NodeKind, NodeState, Picture, Topology};
 use weft_fabric::{Addresses, CableView, Fabric, PortRef};
 use weft_ipc::fabric::{FabricStatus, SmPort};
 use weft_ipc::{FABRIC_MANAGERS_MAX, Refusal};
 use weft_verbs::Instant;
 use weft_wire::mad::subn::{CapabilityMask, PortState};
 
-use crate::refusal::{EEXIST, EINVAL, ENODEV, refuse};
+use crate::devices::check_name;
+use crate::refusal::{EEXIST, ENODEV, refuse};
 
 /// A running fabric.
 #[derive(Debug)]
@@ -97,9 +98,7 @@ impl Running {
 
     /// Renames an adapter of a host; returns its node index.
     pub fn rename_adapter(&mut self, host: &str, old: &str, new: &str) -> Result<u32, Refusal> {
-        if !is_adapter_name(new) {
-            return Err(refuse(EINVAL, format!("{new:?} is no name for a device: visible ASCII characters, no slash")));
-        }
+        check_name(new)?;
         let places = self.hosts.get(host).map(Vec::as_slice).unwrap_or_default();
         let name_of = |place: &u32| self.topology.nodes.get(*place as usize).map(|node| node.adapter.as_str());
         let Some(place) = places.iter().copied().find(|place| name_of(place) == Some(old)) else {

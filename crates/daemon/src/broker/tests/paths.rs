@@ -270,6 +270,16 @@ fn an_adapter_of_a_host_is_renamed_for_its_programs_alone() {
 }
 
 #[test]
+fn whatever_a_description_may_name_an_adapter_is_a_name_for_a_device() {
+    let long = "x".repeat(63);
+    let longer = "x".repeat(64);
+    for name in ["mlx4_0", "a.b:c", "", ".", "..", "a/b", "50%", "a b", "é", &long, &longer] {
+        let is_adapter = weft_fabric::topology::is_adapter_name(name);
+        assert_eq!(is_adapter, weft_ipc::valid_device_name(name), "{name}");
+    }
+}
+
+#[test]
 fn a_program_with_two_connections_is_one_program() {
     let Pair { mut world, .. } = Pair::of(false);
     let second = world.connect(OWN);
