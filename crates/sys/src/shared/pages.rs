@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
+use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 use rustix::mm::{madvise, mmap, mmap_anonymous, mprotect, munmap};
 
@@ -43,7 +44,12 @@ impl Pages {
         // SAFETY: the mapping is ours alone, and no other code knows its address yet.
         unsafe {
             mprotect(at, len, rights)?;
-            madvise(at, len, Advice::LinuxDontFork)?;
+            match madvise(at, len, Advice::LinuxDontFork) {
+                // The kernel knows this advice since 2.6.16. QEMU's user emulation does not; a child that shares the
+                // pages is all that it costs.
+                Ok(()) | Err(Errno::INVAL) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(pages)
     }
