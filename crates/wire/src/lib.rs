@@ -11,6 +11,7 @@ pub mod ext;
 pub mod fuzzing;
 pub mod grh;
 pub mod icrc;
+pub mod ipoib;
 mod layout;
 pub mod link_packet;
 pub mod lrh;

@@ -4,10 +4,13 @@
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::bth::Bth;
+use crate::ext::Deth;
 use crate::grh::Grh;
 use crate::icrc;
 use crate::lrh::{Lrh, NextHeader};
-use crate::packet::{ICRC_LEN, Packet, WireError};
+use crate::opcode::Opcode;
+use crate::packet::{HeaderBuf, Headers, ICRC_LEN, Packet, WireError, pad_for};
+use crate::psn::Psn;
 use crate::vcrc;
 
 /// Length of the VCRC in bytes.
@@ -112,11 +115,73 @@ pub fn put_headers(out: &mut Vec<u8>, lane: (u8, u8), lids: [u16; 2], grh: Optio
     seed(&lrh, grh)
 }
 
+/// Opcode of a UD packet without immediate data.
+pub const UD_SEND_ONLY: Opcode = Opcode(0x64);
+
+/// The Global Route Header of a datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DatagramRoute {
+    /// Traffic class.
+    pub class: u8,
+    /// Flow label, 20 bits.
+    pub flow_label: u32,
+    /// Hop limit.
+    pub hop_limit: u8,
+    /// Source and destination GID.
+    pub gids: [[u8; 16]; 2],
+}
+
+/// The header fields of a UD packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Datagram {
+    /// Virtual lane.
+    pub vl: u8,
+    /// Service level.
+    pub sl: u8,
+    /// Source and destination LID.
+    pub lids: [u16; 2],
+    /// Its GRH, if it has one.
+    pub route: Option<DatagramRoute>,
+    /// P_Key.
+    pub pkey: u16,
+    /// Packet sequence number.
+    pub psn: Psn,
+    /// Source and destination queue pair.
+    pub qps: [u32; 2],
+    /// Q_Key.
+    pub qkey: u32,
+}
+
+impl Datagram {
+    /// Writes the packet, LRH to VCRC.
+    pub fn write(&self, payload: &[u8]) -> Vec<u8> {
+        let [src_qp, dest_qp] = self.qps;
+        let bth = Bth::new(UD_SEND_ONLY, self.pkey, dest_qp, self.psn);
+        let ext = Headers { deth: Some(Deth::new(self.qkey, src_qp)), ..Headers::default() };
+        let head = HeaderBuf::write(bth, &ext, payload.len());
+        let pad = pad_for(payload.len());
+        let ib_len = head.as_slice().len() + payload.len() + pad + ICRC_LEN;
+        let grh = self.route.map(|route| {
+            let (class, flow) = (route.class, route.flow_label);
+            Grh::new(class, flow, ib_len as u16, Grh::NEXT_HEADER_IBA, route.hop_limit, route.gids)
+        });
+        let mut out = Vec::with_capacity(Lrh::LEN + Grh::LEN + ib_len + VCRC_LEN);
+        let seed = put_headers(&mut out, (self.vl, self.sl), self.lids, grh.as_ref(), ib_len);
+        let at = out.len();
+        out.extend_from_slice(head.as_slice());
+        out.extend_from_slice(payload);
+        out.resize(out.len() + pad, 0);
+        let icrc = icrc::Icrc::begin(seed, out.get(at..).unwrap_or_default()).finish();
+        out.extend_from_slice(&icrc.to_le_bytes());
+        out.extend_from_slice(&[0; VCRC_LEN]);
+        put_vcrc(&mut out);
+        out
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::HeaderBuf;
-    use crate::{Headers, Opcode, Psn};
 
     fn packet(grh: Option<&Grh>, payload: &[u8]) -> Vec<u8> {
         let bth = Bth::new(Opcode(4), 0xffff, 0x12_3456, Psn::new(7));
@@ -160,5 +225,24 @@ mod tests {
         let mut longer = bytes;
         longer.extend_from_slice(&[0; 4]);
         assert!(LinkPacket::parse(&longer).is_err());
+    }
+
+    #[test]
+    fn a_datagram_has_its_headers_and_correct_sums() {
+        let route = DatagramRoute { class: 1, flow_label: 2, hop_limit: 3, gids: [[4; 16], [5; 16]] };
+        for (route, payload) in [(None, &b"seven b"[..]), (Some(route), b"payload!")] {
+            let (pkey, psn, qps) = (0x8001, Psn::new(6), [7, 8]);
+            let datagram = Datagram { vl: 15, sl: 3, lids: [5, 9], route, pkey, psn, qps, qkey: 0xb1b };
+            let bytes = datagram.write(payload);
+            let read = LinkPacket::parse(&bytes).expect("whole");
+            assert!(read.icrc_holds() && vcrc_holds(&bytes));
+            assert_eq!((read.lrh.vl(), read.lrh.sl(), read.lrh.slid(), read.lrh.dlid()), (15, 3, 5, 9));
+            let gids = read.grh.map(|grh| (grh.traffic_class(), grh.flow_label(), grh.hop_limit(), grh.dgid()));
+            assert_eq!(gids, route.map(|route| (1, 2, 3, route.gids[1])));
+            let packet = Packet::parse(read.ib).expect("whole");
+            let deth = packet.ext.deth.expect("a datagram has one");
+            assert_eq!((packet.bth.opcode(), packet.bth.pkey(), packet.bth.dest_qp()), (UD_SEND_ONLY, pkey, 8));
+            assert_eq!((deth.src_qp(), deth.qkey(), packet.payload), (7, 0xb1b, payload));
+        }
     }
 }

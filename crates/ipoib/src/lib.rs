@@ -1,0 +1,34 @@
+//! IP over InfiniBand (RFC 4391, RFC 4392, RFC 4755), as values: an [`Interface`] takes IP packets, datagrams, answers of the
+//! subnet administration and the time, and returns what to send, join, resolve, connect and deliver. Its driver owns the
+//! queue pairs, the connection manager and the kernel's interface.
+//!
+//! ```text
+//!   kernel ── IP packet ──▶ neighbours ── link-layer address ──▶ paths ── LID ──▶ datagram
+//!                     │                                    └───▶ connections ───▶ message
+//!                     └───▶ groups ──────────────────────────────────── MLID ──▶ datagram
+//!   datagram ──▶ ARP, neighbour discovery ──▶ neighbours
+//!          └───▶ IP packet ──▶ kernel
+//! ```
+#![forbid(unsafe_code)]
+
+mod checksum;
+mod connections;
+mod discovery;
+mod groups;
+mod held;
+mod interface;
+pub mod limits;
+mod memberships;
+mod neighbours;
+mod output;
+mod paths;
+mod routes;
+#[cfg(test)]
+mod tests;
+mod too_long;
+
+pub use interface::{ConnectionRequest, Interface, Mode, Port, Rejection, Sender};
+pub use memberships::queries;
+pub use neighbours::NeighbourState;
+pub use output::{Connection, Destination, Output};
+pub use routes::{NextHop, Route};
