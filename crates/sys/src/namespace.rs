@@ -51,11 +51,16 @@ fn stop_propagation() -> io::Result<()> {
 
 fn enter_user_namespace(uid: u32, gid: u32) -> io::Result<()> {
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
+    map_own_user(uid, gid)?;
+    stop_propagation()
+}
+
+/// Maps the user and the group to themselves in the user namespace that the process has just made.
+pub(crate) fn map_own_user(uid: u32, gid: u32) -> io::Result<()> {
     // The kernel lets an ordinary user map its group only after the process has denied setgroups.
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
-    stop_propagation()
+    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
 }
 
 /// Tries `attempt` in a child process. Some systems (AppArmor's restriction of user namespaces) let a process enter a
@@ -119,6 +124,12 @@ pub fn bind_tree(source: &Path, target: &Path) -> io::Result<()> {
 pub fn mount_tmpfs(target: &Path, size: usize) -> io::Result<()> {
     let options = CString::new(format!("mode=755,size={size}"))?;
     Ok(rustix::mount::mount("weft", target, "tmpfs", MountFlags::NOSUID, Some(options.as_c_str()))?)
+}
+
+/// Mounts a /sys that shows the interfaces of the process's network namespace.
+pub fn mount_sysfs(target: &Path) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NODEV;
+    Ok(rustix::mount::mount("sysfs", target, "sysfs", flags, None)?)
 }
 
 /// Mounts, at `target`, the read-only union of `upper` and `lower`; files in `upper` hide those in `lower`.

@@ -39,6 +39,11 @@ impl RouteSocket {
         Ok(RouteSocket(fd))
     }
 
+    /// A socket that another process opened, in the network namespace of that process.
+    pub fn of(descriptor: OwnedFd) -> RouteSocket {
+        RouteSocket(descriptor)
+    }
+
     /// Sends a request to the kernel.
     pub fn send(&self, request: &[u8]) -> io::Result<()> {
         rustix::net::send(&self.0, request, SendFlags::NOSIGNAL)?;

@@ -74,6 +74,16 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
     Ok(limit.maximum.unwrap_or(u64::MAX))
 }
 
+/// Returns the index of an interface of this network namespace.
+pub fn interface_index(name: &str) -> std::io::Result<u32> {
+    let name = std::ffi::CString::new(name)?;
+    // SAFETY: the name ends in a NUL and lives across the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(std::io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
 /// Returns a value that identifies this network namespace within this boot: it stays the same while the namespace
 /// lives.
 pub fn network_namespace_identity() -> u64 {

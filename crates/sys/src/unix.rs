@@ -51,9 +51,20 @@ fn seqpacket(flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags | SocketFlags::CLOEXEC, None)?)
 }
 
+/// Creates a SOCK_SEQPACKET socket. Abstract names that it is bound or connected to are those of the network namespace in
+/// which it was created, wherever it goes.
+pub fn socket() -> io::Result<OwnedFd> {
+    seqpacket(SocketFlags::empty())
+}
+
 /// Listens on the abstract name; `AddrInUse` means that another socket already does. The listener does not block.
 pub fn listen_abstract(name: &str, backlog: i32) -> io::Result<OwnedFd> {
-    let fd = seqpacket(SocketFlags::NONBLOCK)?;
+    listen_with(socket()?, name, backlog)
+}
+
+/// Listens on the abstract name with this new socket.
+pub fn listen_with(fd: OwnedFd, name: &str, backlog: i32) -> io::Result<OwnedFd> {
+    rustix::io::ioctl_fionbio(&fd, true)?;
     rustix::net::bind(&fd, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
     rustix::net::listen(&fd, backlog)?;
     Ok(fd)
@@ -61,7 +72,11 @@ pub fn listen_abstract(name: &str, backlog: i32) -> io::Result<OwnedFd> {
 
 /// Connects to the abstract name; `ConnectionRefused` means that no process listens. The returned socket blocks.
 pub fn connect_abstract(name: &str) -> io::Result<OwnedFd> {
-    let fd = seqpacket(SocketFlags::empty())?;
+    connect_with(socket()?, name)
+}
+
+/// Connects this new socket to the abstract name.
+pub fn connect_with(fd: OwnedFd, name: &str) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
     loop {
         match rustix::net::connect(&fd, &address) {
