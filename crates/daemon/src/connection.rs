@@ -86,6 +86,11 @@ impl Connection {
             if next.attach.anchor {
                 fds.extend(host.anchor());
             }
+            if let Some(network) = next.attach.network {
+                fds.extend(host.networks.namespaces(network));
+            }
+            let machine_socket = if next.attach.machine_socket { Some(unix::socket()?) } else { None };
+            fds.extend(machine_socket.iter().map(AsFd::as_fd));
             let umad = next.attach.umad.and_then(|handle| Some((handle, host.umad.take_programs_end(handle)?)));
             if let Some((_, end)) = &umad {
                 fds.push(end.socket.as_fd());
@@ -98,6 +103,8 @@ impl Connection {
             if let Some((_, end)) = &packet_channel {
                 fds.extend([end.memory.as_fd(), end.bell.as_fd(), end.call.as_fd()]);
             }
+            let capture = next.attach.capture.and_then(|client| Some((client, host.captures.take_reader(client)?)));
+            fds.extend(capture.iter().map(|(_, reader)| reader.as_fd()));
             match unix::send(&self.fd, &next.bytes, &fds, Wait::No) {
                 Ok(_) => drop(self.outbox.pop_front()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -106,6 +113,9 @@ impl Connection {
                     }
                     if let Some((client, end)) = packet_channel {
                         host.packet_channels.keep_programs(client, end);
+                    }
+                    if let Some((client, reader)) = capture {
+                        host.captures.keep_reader(client, reader);
                     }
                     return Ok(());
                 }

@@ -38,6 +38,7 @@ pub fn saved_state(bytes: &[u8]) {
         connections_per_user_max: SLOTS,
         idle_exit: None,
         survivors: true,
+        socket_name: String::new(),
     };
     let mut broker = Broker::new(now, config);
     let mut host = FakeHost { anchored: Some(Adopted { slots: SLOTS, saved }), ..FakeHost::default() };

@@ -7,10 +7,11 @@ use std::time::Instant;
 use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
 use weft_ipc::stat::{CountersPage, ObjectsPage};
 use weft_ipc::umad_ring::DaemonRing;
-use weft_ipc::{GsiStatus, McastGroup, PeerGrant, Publication, Refusal};
+use weft_ipc::{Captured, GsiStatus, McastGroup, PeerGrant, Publication, Refusal};
 use weft_link::hops::SwitchEnd;
 use weft_sys::unix::Credentials;
 
+use crate::host_networks::{HostSetup, InterfaceSetup};
 use crate::netdev::Netdevs;
 use crate::pairs::Slots;
 use crate::saved::Saved;
@@ -98,6 +99,40 @@ pub trait Host {
     /// Closes a program's packet channel.
     fn close_packet_channel(&mut self, client: ClientId);
 
+    /// Makes the network of a virtual host; returns whether a user namespace owns it.
+    fn open_network(&mut self, network: u32, setup: &HostSetup) -> Result<bool, Refusal>;
+
+    /// Keeps the file of the hosts' names (hosts(5)) for the programs of all networks.
+    fn set_hosts_file(&mut self, text: &str) -> Result<(), Refusal>;
+
+    /// Makes an interface at this place in the network of a virtual host.
+    fn add_interface(&mut self, network: u32, place: usize, setup: &InterfaceSetup) -> Result<(), Refusal>;
+
+    /// Removes an interface.
+    fn remove_interface(&mut self, network: u32, place: usize);
+
+    /// Returns the index of an interface in its network.
+    fn interface_index(&self, network: u32, place: usize) -> Option<u32>;
+
+    /// Closes the networks of all virtual hosts.
+    fn close_networks(&mut self);
+
+    /// Makes the socket of a client's capture.
+    fn open_capture(&mut self, client: ClientId) -> Result<(), Refusal>;
+
+    /// Queues a packet for a capture.
+    fn push_capture(&mut self, client: ClientId, packet: &Captured);
+
+    /// Writes what fits into a capture's socket, and counts packets that were dropped earlier. Returns false if its reader
+    /// has left: the capture is closed.
+    fn flush_capture(&mut self, client: ClientId, dropped: u64) -> bool;
+
+    /// Closes a capture after what is queued for it.
+    fn finish_capture(&mut self, client: ClientId);
+
+    /// Closes a capture.
+    fn close_capture(&mut self, client: ClientId);
+
     /// Takes back the events sent to a channel that the program has not read, oldest first.
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent>;
 
@@ -158,6 +193,8 @@ pub struct FakeHost {
     pub published: std::collections::BTreeMap<u32, Publication>,
     /// Pairs of rings, and whether both processes belong to one user.
     pub pairs: std::collections::BTreeMap<Slots, bool>,
+    /// Packets for captures.
+    pub captures: std::collections::BTreeMap<ClientId, Vec<Captured>>,
     /// Questions without an answer.
     pub questions: std::collections::BTreeSet<QuestionId>,
 }
@@ -270,6 +307,48 @@ impl Host for FakeHost {
     }
 
     fn close_packet_channel(&mut self, _client: ClientId) {}
+
+    fn open_network(&mut self, _network: u32, _setup: &HostSetup) -> Result<bool, Refusal> {
+        Ok(false)
+    }
+
+    fn set_hosts_file(&mut self, _text: &str) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn add_interface(&mut self, _network: u32, _place: usize, _setup: &InterfaceSetup) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn remove_interface(&mut self, _network: u32, _place: usize) {}
+
+    fn interface_index(&self, _network: u32, place: usize) -> Option<u32> {
+        u32::try_from(place).ok()
+    }
+
+    fn close_networks(&mut self) {}
+
+    fn open_capture(&mut self, client: ClientId) -> Result<(), Refusal> {
+        assert!(self.captures.insert(client, Vec::new()).is_none(), "client {client} has a capture already");
+        Ok(())
+    }
+
+    fn push_capture(&mut self, client: ClientId, packet: &Captured) {
+        assert!(self.captures.contains_key(&client), "client {client} has no capture");
+        self.captures.entry(client).or_default().push(packet.clone());
+    }
+
+    fn flush_capture(&mut self, client: ClientId, _dropped: u64) -> bool {
+        self.captures.contains_key(&client)
+    }
+
+    fn finish_capture(&mut self, client: ClientId) {
+        self.close_capture(client);
+    }
+
+    fn close_capture(&mut self, client: ClientId) {
+        assert!(self.captures.remove(&client).is_some(), "client {client} has no capture");
+    }
 
     fn take_back(&mut self, channel: u32) -> Vec<CmEvent> {
         assert!(self.channels.contains(&channel), "channel {channel} is not open");

@@ -12,6 +12,7 @@
 
 pub mod anchor;
 pub mod broker;
+pub mod capture_sockets;
 pub mod cm_service;
 pub mod connection;
 pub mod devices;
@@ -22,6 +23,8 @@ pub mod gsi;
 pub mod gsi_faults;
 pub mod hops;
 pub mod host;
+pub mod host_networks;
+pub mod ipoib;
 pub mod ledgers;
 pub mod left;
 pub mod limits;
@@ -34,6 +37,8 @@ pub mod refusal;
 pub mod resolve;
 pub mod routes;
 pub mod rtnl;
+mod rtnl_changes;
+mod rtnl_routes;
 pub mod saved;
 mod server;
 pub mod slots;

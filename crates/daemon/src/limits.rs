@@ -83,8 +83,20 @@ pub const PAIRS_DESCRIPTOR_EIGHTHS: u64 = 1;
 /// Share of the daemon's descriptors, in eighths, for event channels.
 pub const CM_CHANNELS_DESCRIPTOR_EIGHTHS: u64 = 6;
 
+/// Packets that crossed the switches and wait for the daemon's own interfaces.
+pub const DAEMON_QUEUE_PACKETS_MAX: usize = 4096;
+
 /// Packets that wait at the last switch for room in one program's packet channel.
 pub const CHANNEL_QUEUE_PACKETS_MAX: usize = 4096;
 
 /// Bytes of these packets.
 pub const CHANNEL_QUEUE_BYTES_MAX: usize = 4 << 20;
+
+/// Captures at once.
+pub const CAPTURES_MAX: usize = 16;
+
+/// Bytes of captured packets that wait for one capture's reader; more are dropped from it.
+pub const CAPTURE_QUEUE_BYTES_MAX: usize = 16 << 20;
+
+/// Longest packet of a kernel.
+pub const IP_PACKET_BYTES_MAX: usize = 1 << 16;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
 use weft_ipc::stat::{CountersPage, ObjectsPage};
 use weft_ipc::umad_ring::DaemonRing;
-use weft_ipc::{GsiStatus, McastGroup, PeerGrant, Publication, Refusal};
+use weft_ipc::{Captured, GsiStatus, McastGroup, PeerGrant, Publication, Refusal};
 use weft_link::FaultSpec;
 use weft_link::hops::SwitchEnd;
 use weft_link::wrap::pcap::Capture;
@@ -19,10 +19,12 @@ use weft_sys::unix::Credentials;
 use weft_sys::{node, sockopt};
 
 use crate::anchor::{self, Anchor};
+use crate::capture_sockets::CaptureSockets;
 use crate::cm_service::{ChannelSockets, Memberships};
 use crate::gsi::Gsi;
 use crate::hops::PacketChannelFds;
 use crate::host::{Adopted, Host};
+use crate::host_networks::{HostNetworks, HostSetup, InterfaceSetup};
 use crate::ledgers::Ledgers;
 use crate::limits::{CM_CHANNELS_DESCRIPTOR_EIGHTHS, PAIRS_DESCRIPTOR_EIGHTHS, POOL_SLOTS_MAX, SURVIVING_SOCKETS_MIN};
 use crate::netdev::Netdevs;
@@ -60,6 +62,10 @@ pub struct PoolHost {
     pub umad: UmadSockets,
     /// Packet channels of programs in packet mode.
     pub packet_channels: PacketChannelFds,
+    /// Networks of virtual hosts.
+    pub networks: HostNetworks,
+    /// Sockets of captures.
+    pub captures: CaptureSockets,
     /// Groups joined for the connection manager.
     pub memberships: Memberships,
     /// Ledgers of processes.
@@ -302,6 +308,53 @@ impl Host for PoolHost {
             .open(client)
             .map(Some)
             .map_err(|error| failed("make a packet channel to the fabric's switches", &error))
+    }
+
+    fn open_network(&mut self, network: u32, setup: &HostSetup) -> Result<bool, Refusal> {
+        let made = self.networks.open(network, setup).map_err(|error| failed("make the host's network", &error))?;
+        Ok(made.namespaces.user.is_some())
+    }
+
+    fn set_hosts_file(&mut self, text: &str) -> Result<(), Refusal> {
+        self.networks.set_hosts_file(text).map_err(|error| failed("keep the hosts' names", &error))
+    }
+
+    fn add_interface(&mut self, network: u32, place: usize, setup: &InterfaceSetup) -> Result<(), Refusal> {
+        let added = self.networks.add_interface(network, place, setup);
+        added.map_err(|error| failed(&format!("make the interface {}", setup.name), &error))
+    }
+
+    fn remove_interface(&mut self, network: u32, place: usize) {
+        self.networks.remove_interface(network, place);
+    }
+
+    fn interface_index(&self, network: u32, place: usize) -> Option<u32> {
+        Some(self.networks.get(network)?.interfaces.get(&place)?.index)
+    }
+
+    fn close_networks(&mut self) {
+        self.networks.clear();
+    }
+
+    fn open_capture(&mut self, client: ClientId) -> Result<(), Refusal> {
+        self.captures.open(client).map_err(|error| failed("make the socket of a capture", &error))
+    }
+
+    fn push_capture(&mut self, client: ClientId, packet: &Captured) {
+        self.captures.push(client, packet);
+    }
+
+    fn flush_capture(&mut self, client: ClientId, dropped: u64) -> bool {
+        self.captures.add_dropped(client, dropped);
+        self.captures.flush(client)
+    }
+
+    fn finish_capture(&mut self, client: ClientId) {
+        self.captures.finish(client);
+    }
+
+    fn close_capture(&mut self, client: ClientId) {
+        self.captures.close(client);
     }
 
     fn close_packet_channel(&mut self, client: ClientId) {

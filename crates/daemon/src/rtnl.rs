@@ -97,7 +97,7 @@ pub fn dump_addresses(sequence: u32) -> Vec<u8> {
     dump(RTM_GETADDR, sequence)
 }
 
-fn dump(message_type: u16, sequence: u32) -> Vec<u8> {
+pub(crate) fn dump(message_type: u16, sequence: u32) -> Vec<u8> {
     // rtgenmsg, padded, is enough of a body for both.
     const LENGTH: u32 = HEADER_BYTES as u32 + 4;
     let mut out = Vec::with_capacity(LENGTH as usize);

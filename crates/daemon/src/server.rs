@@ -1,7 +1,9 @@
 //! The daemon's loop: one thread, one epoll, asleep while there is no work. It moves bytes between the sockets and the
 //! broker, and the broker decides.
 
+mod captures;
 mod cm;
+mod networks;
 mod packet_channels;
 mod placement;
 mod polled_channels;
@@ -51,6 +53,16 @@ const TOKEN_UMAD: u64 = 1 << 61;
 /// An event channel that is full: this, with its number.
 const TOKEN_CHANNELS: u64 = 1 << 63;
 
+/// An interface of a virtual host: this, the network's number times 64, and the interface's.
+const TOKEN_TUN: u64 = 1 << 59;
+/// The listener in a virtual host's network: this, with the network's number.
+const TOKEN_NETWORK_LISTENER: u64 = 1 << 58;
+/// Changes of a virtual host's interfaces: this, with the network's number.
+const TOKEN_NETWORK_ROUTES: u64 = 1 << 57;
+
+/// A capture whose socket is full: this, with the client's number.
+const TOKEN_CAPTURES: u64 = 1 << 56;
+
 const BACKLOG: i32 = 128;
 
 /// Packets of a port for management datagrams that are read together.
@@ -84,6 +96,8 @@ pub(crate) struct Server {
     umad_batch: RecvBatch,
     rings: Rings,
     attended: Attended,
+    /// Room for a packet of a virtual host.
+    ip_packet: Vec<u8>,
 }
 
 /// Returns whether another daemon takes the name soon. If the pool of another user outlived its daemon, this daemon
@@ -147,6 +161,7 @@ impl Server {
             connections_per_user_max: options.connections_per_user_max,
             idle_exit: options.idle_exit,
             survivors: survivors != Survivors::None,
+            socket_name: options.socket_name.clone(),
         };
         let mut broker = Broker::new(Instant::now(), config);
         broker.devices().netdevs = routes::dump().context("could not list the network interfaces (rtnetlink)")?;
@@ -181,6 +196,7 @@ impl Server {
             umad_batch: RecvBatch::new(UMAD_PACKETS_PER_READ, UMAD_PACKET_BYTES_MAX),
             rings: Rings::new(Instant::now()),
             attended: Attended::new(Instant::now()),
+            ip_packet: vec![0; crate::limits::IP_PACKET_BYTES_MAX],
         }))
     }
 
@@ -255,6 +271,14 @@ impl Server {
             TOKEN_GSI => self.on_gsi(now),
             token if token & TOKEN_CHANNELS != 0 => self.on_channel((token & !TOKEN_CHANNELS) as u32),
             token if token & TOKEN_PACKET_CHANNELS != 0 => self.on_packet_channel(now, token & !TOKEN_PACKET_CHANNELS),
+            token if token & TOKEN_TUN != 0 => self.on_tun(now, token & !TOKEN_TUN),
+            token if token & TOKEN_NETWORK_LISTENER != 0 => {
+                self.accept_in(now, (token & !TOKEN_NETWORK_LISTENER) as u32)
+            }
+            token if token & TOKEN_NETWORK_ROUTES != 0 => {
+                self.on_network_routes(now, (token & !TOKEN_NETWORK_ROUTES) as u32)
+            }
+            token if token & TOKEN_CAPTURES != 0 => self.on_capture(token & !TOKEN_CAPTURES),
             token if token & TOKEN_UMAD != 0 => self.on_umad(now, (token & !TOKEN_UMAD) as u32, event),
             token => {
                 let client = (token - TOKEN_CLIENTS) / 2;
@@ -271,8 +295,11 @@ impl Server {
 
     fn accept(&mut self, now: Instant) {
         for _ in 0..CONNECTIONS_PER_TURN {
-            let fd = match unix::accept(&self.listener) {
-                Ok(fd) => fd,
+            match unix::accept(&self.listener) {
+                Ok(fd) => {
+                    self.admit(now, fd);
+                    continue;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) if is_out_of_descriptors(&error) && self.spare.is_some() => match self.refuse_one() {
@@ -285,19 +312,23 @@ impl Server {
                     self.listening = self.epoll.modify(&self.listener, TOKEN_LISTENER, Interest::NONE).is_err();
                     return;
                 }
-            };
-            let Ok(credentials) = unix::peer_credentials(&fd) else { continue };
-            let Some(client) = self.broker.connect(now, credentials) else { continue };
-            let connection = Connection::new(fd);
-            let token = TOKEN_CLIENTS + client * 2;
-            let added = self.epoll.add(&connection.fd, token, Interest::READ).and_then(|()| {
-                connection.process.as_ref().map_or(Ok(()), |fd| self.epoll.add(fd, token + 1, Interest::READ))
-            });
-            self.host.pairs.enter(client, connection.process.clone());
-            self.connections.insert(client, connection);
-            if added.is_err() {
-                self.drop_client(now, client);
             }
+        }
+    }
+
+    /// Takes a program's connection.
+    fn admit(&mut self, now: Instant, fd: OwnedFd) {
+        let Ok(credentials) = unix::peer_credentials(&fd) else { return };
+        let Some(client) = self.broker.connect(now, credentials) else { return };
+        let connection = Connection::new(fd);
+        let token = TOKEN_CLIENTS + client * 2;
+        let added = self.epoll.add(&connection.fd, token, Interest::READ).and_then(|()| {
+            connection.process.as_ref().map_or(Ok(()), |fd| self.epoll.add(fd, token + 1, Interest::READ))
+        });
+        self.host.pairs.enter(client, connection.process.clone());
+        self.connections.insert(client, connection);
+        if added.is_err() {
+            self.drop_client(now, client);
         }
     }
 
@@ -388,9 +419,11 @@ impl Server {
         // Datagrams of a fabric become events of its connection managers and messages for programs: handle them before
         // sleeping.
         self.perform_for_umad(Instant::now());
+        self.perform_for_networks(Instant::now());
         self.perform_for_cm(Instant::now());
         self.perform_for_clients();
         self.perform_for_packet_channels(Instant::now());
+        self.perform_for_captures(Instant::now());
         if !self.broker.take_changed() {
             return;
         }

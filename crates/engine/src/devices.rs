@@ -93,6 +93,7 @@ fn infiniband(adapter: &InfiniBand, port: &IbPort) -> IbPortAttr {
         lmc: port.lmc,
         sm_lid: port.sm_lid,
         sm_sl: port.sm_sl,
+        reregistrations: port.reregistrations,
         capabilities: port.capabilities,
         capabilities2: port.capabilities2,
         max_mtu: port.max_mtu,

@@ -11,6 +11,7 @@ use crate::pma::Sampling;
 use crate::port::Port;
 use crate::rng::Rng;
 use crate::state::PhysEvent;
+use crate::tap::Tap;
 use crate::topology::{NodeKind, Topology};
 use crate::{Delivery, MadOut, PortRef, SendError};
 use std::collections::{BTreeMap, VecDeque};
@@ -39,6 +40,7 @@ pub struct Fabric {
     /// Change of a port's physical state that waits until the answer has left by that port.
     pub(crate) deferred: Option<(u32, PhysEvent)>,
     pub(crate) copies: Vec<Replica>,
+    pub(crate) tap: Tap,
     generation: u64,
     deliveries: VecDeque<Delivery>,
     changed: VecDeque<u32>,
@@ -64,6 +66,7 @@ impl Fabric {
             samplings: BTreeMap::new(),
             deferred: None,
             copies: Vec::new(),
+            tap: Tap::default(),
             generation: 0,
             deliveries: VecDeque::new(),
             changed: VecDeque::new(),
@@ -95,7 +98,10 @@ impl Fabric {
         self.advance(now);
         let place = self.sender(from)?;
         let mut packet = Packet::outgoing(&self.ports[place as usize], out)?;
+        // Switches change the header of a directed route on the way.
+        let sent = self.is_tapped().then(|| packet.clone());
         self.originate(place, &mut packet)?;
+        sent.iter().for_each(|sent| self.tap_sent(from, sent));
         self.send_raised();
         Ok(())
     }
@@ -145,7 +151,11 @@ impl Fabric {
 
     /// Returns the next datagram for the agents of a host.
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
-        self.deliveries.pop_front()
+        let delivery = self.deliveries.pop_front()?;
+        if self.is_tapped() {
+            self.tap_received(&delivery);
+        }
+        Some(delivery)
     }
 
     /// Returns the next change of a port. Changes of one port that were not fetched become one event.

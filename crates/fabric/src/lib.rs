@@ -31,6 +31,8 @@ mod port;
 mod rng;
 mod sma;
 mod tables;
+mod tap;
+mod tapping;
 #[cfg(test)]
 mod tests;
 mod training;
@@ -54,6 +56,7 @@ pub use multicast::{Arrival, PacketInfo};
 pub use node::AgentFault;
 pub use place::PortRef;
 pub use tables::{PKEY_DEFAULT, PKEY_FULL, pkeys_match};
+pub use tap::{Direction, Tapped};
 pub use verdict::{Path, PathQuery, Spread, Verdict};
 pub use violation::BadQkey;
 pub use walk::{Refusal, Why};

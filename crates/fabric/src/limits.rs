@@ -26,6 +26,8 @@ pub const COPIES_MAX: usize = 1 << 18;
 pub const IN_FLIGHT_MAX: usize = 1 << 16;
 /// Datagrams delivered but not yet fetched; more are lost.
 pub const DELIVERIES_MAX: usize = 1 << 16;
+/// Packets that passed the tap but were not fetched yet; more are dropped from the capture.
+pub const TAPPED_MAX: usize = 1 << 14;
 /// Traps of one node that no manager has repressed; further ones are not sent.
 pub const TRAPS_PENDING_MAX: usize = 16;
 /// Times that a trap is sent before the node gives up.

@@ -61,6 +61,8 @@ pub(crate) struct Port {
     pub lease_end: Option<Instant>,
     /// Damaged packets since the last that counted against the link's integrity.
     pub damaged: u8,
+    /// Times that the subnet manager asked programs to register again.
+    pub reregistrations: u32,
 }
 
 const _: () = assert!(std::mem::offset_of!(Port, served) <= 64);
@@ -95,6 +97,7 @@ impl Port {
             changes: Changes::empty(),
             lease_end: None,
             damaged: 0,
+            reregistrations: 0,
         };
         port.reset();
         port

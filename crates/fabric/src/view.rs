@@ -87,6 +87,11 @@ impl Fabric {
         }
     }
 
+    /// Returns the NodeGUID.
+    pub fn node_guid(&self, node: u32) -> Option<u64> {
+        self.nodes.get(node as usize).map(|node| node.guid)
+    }
+
     /// Returns the PortGUID.
     pub fn port_guid(&self, port: PortRef) -> Option<u64> {
         Some(self.ports[self.place(port)? as usize].guid)
@@ -109,6 +114,11 @@ impl Fabric {
     /// Returns the filled part of the P_Key table.
     pub fn pkeys(&self, port: PortRef) -> &[u16] {
         self.place(port).map_or(&[PKEY_DEFAULT], |place| self.ports[place as usize].pkeys())
+    }
+
+    /// Returns how many times the subnet manager asked programs at a port to register again.
+    pub fn reregistrations(&self, port: PortRef) -> u32 {
+        self.place(port).map_or(0, |place| self.ports[place as usize].reregistrations)
     }
 
     /// Returns the speed of the link at a port; `None` without a link.

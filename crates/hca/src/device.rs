@@ -24,6 +24,7 @@ fn fabric_changes(before: Option<&IbPortAttr>, now: Option<&IbPortAttr>) -> Vec<
         (AsyncEvent::LidChange, (before.lid, before.lmc) != (now.lid, now.lmc)),
         (AsyncEvent::SmChange, (before.sm_lid, before.sm_sl) != (now.sm_lid, now.sm_sl)),
         (AsyncEvent::PkeyChange, before.pkeys != now.pkeys),
+        (AsyncEvent::ClientReregister, before.reregistrations != now.reregistrations),
     ];
     changed.into_iter().filter(|(_, changed)| *changed).map(|(event, _)| event).collect()
 }

@@ -3,6 +3,7 @@
 //! and anchor; `reconnect` presents both to the next daemon, so that the process keeps its QP numbers and its packets.
 
 mod fabric;
+mod ipoib;
 mod losses;
 mod paths;
 mod peers;
@@ -13,6 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use weft_sys::host_namespace::HostNamespaces;
 use weft_sys::unix::{self, Credentials, Wait};
 
 use crate::codec::{decode, encode};
@@ -204,6 +206,34 @@ impl Client {
         self.done(Request::Subscribe)?;
         self.subscribed = true;
         self.list_devices()
+    }
+
+    /// Returns the namespaces of the host that this program runs as, which the daemon makes on first use, and the file of
+    /// all hosts' names.
+    pub fn host_network(&mut self) -> Result<(HostNamespaces, OwnedFd), RequestError> {
+        let (response, fds) = self.exchange(Request::HostNetwork, &[], MESSAGE_FDS_MAX)?;
+        let Response::HostNetwork { has_user } = response else { return Err(RequestError::Protocol) };
+        let mut fds = fds.into_iter();
+        let hosts = fds.next().ok_or(RequestError::Protocol)?;
+        let user = if has_user { Some(fds.next().ok_or(RequestError::Protocol)?) } else { None };
+        let (Some(net), Some(uts)) = (fds.next(), fds.next()) else { return Err(RequestError::Protocol) };
+        Ok((HostNamespaces { user, net, uts }, hosts))
+    }
+
+    /// Returns a new Unix socket (SOCK_SEQPACKET) of the daemon's network namespace. A program of a virtual host finds there
+    /// the abstract names of the whole machine.
+    pub fn machine_socket(&mut self) -> Result<OwnedFd, RequestError> {
+        let (response, fds) = self.exchange(Request::MachineSocket, &[], MESSAGE_FDS_MAX)?;
+        match (response, fds.into_iter().next()) {
+            (Response::Done, Some(socket)) => Ok(socket),
+            _ => Err(RequestError::Protocol),
+        }
+    }
+
+    /// Sets the mode of an IPoIB interface of the host that this program runs as; its network must have been made
+    /// ([`Client::host_network`]).
+    pub fn set_ipoib_mode(&mut self, interface: &str, connected: bool) -> Result<(), RequestError> {
+        self.done(Request::SetIpoibMode { interface: interface.into(), connected })
     }
 
     /// Allocates a slot for this process and remembers it for `reconnect`. Call it once.

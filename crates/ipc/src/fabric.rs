@@ -21,6 +21,8 @@ pub enum FabricRequest {
         seed: u64,
         /// Packet mode: every packet travels hop by hop. Otherwise verdict mode.
         packets: bool,
+        /// The hosts' IPoIB interfaces start in connected mode. Otherwise in datagram mode.
+        ipoib_connected: bool,
     },
     /// Take the fabric down.
     Down,

@@ -76,7 +76,7 @@ fn ask(client: &mut Client, question: u8) {
     let group = McastGroup { group: [239, 1, 1, 1].into(), ifindex: 1 };
     let path =
         PathRequest { device: 0, port: 1, dlid: 2, sl: 0, pkey: 0xffff, mtu: 4096, slot: 3, there_and_back: true };
-    match question % 14 {
+    match question % 15 {
         0 => check_devices(client.list_devices()),
         1 => check_devices(client.subscribe()),
         2 => drop(client.allocate_slot()),
@@ -90,6 +90,7 @@ fn ask(client: &mut Client, question: u8) {
         10 => drop(client.request(Request::Path(path))),
         11 => drop(client.request(Request::GroupPath(path))),
         12 => drop(client.request(Request::OpenPacketChannel)),
+        13 => drop(client.capture(&[]).and_then(|mut capture| capture.take())),
         _ => drop(client.poll_events()),
     }
 }

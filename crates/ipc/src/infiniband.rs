@@ -52,6 +52,8 @@ pub struct IbPort {
     pub sm_lid: u16,
     /// MasterSMSL.
     pub sm_sl: u8,
+    /// Times that the subnet manager asked programs to register again (ClientReregister).
+    pub reregistrations: u32,
     /// PortState: 1 down, 2 init, 3 armed, 4 active.
     pub state: u8,
     /// PortPhysicalState: 2 polling, 3 disabled, 5 link up.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod capture;
 mod client;
 mod cm;
 mod codec;
@@ -19,6 +20,7 @@ pub mod fuzzing;
 mod hello;
 mod hops;
 mod infiniband;
+mod ipoib;
 mod limits;
 mod losses;
 mod message;
@@ -34,6 +36,7 @@ pub mod umad_ring;
 pub mod umad_waiting;
 
 pub use build::{BUILD_NOTE_NAME, Build, BuildNote};
+pub use capture::{Capture, Captured};
 pub use client::{Client, Reconnected, Slot, SlotFate};
 pub use cm::{CmClient, CmError, EventChannel};
 pub use codec::{DecodeError, decode, encode};
@@ -46,6 +49,7 @@ pub use error::{ConnectError, RequestError};
 pub use hello::{Hello, HelloReply, HelloStatus, Purpose};
 pub use hops::HopsFds;
 pub use infiniband::{DEVICE_KIND_IB, IB_DEVICE_INDEX_BASE, IbPort, InfiniBand};
+pub use ipoib::{IpoibInterface, IpoibNeighbour, IpoibNeighbourState, LINK_ADDRESS_BYTES};
 pub use limits::*;
 pub use losses::{KeyViolation, LostPackets};
 pub use message::{

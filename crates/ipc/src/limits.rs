@@ -7,7 +7,7 @@ pub const MESSAGE_BYTES_MAX: usize = 32 << 10;
 pub const HELLO_REPLY_BYTES_MAX: usize = 2048;
 
 /// Descriptors that come with one message: two sockets and the anchor.
-pub const MESSAGE_FDS_MAX: usize = 3;
+pub const MESSAGE_FDS_MAX: usize = 4;
 
 /// Descriptors that come with a peer: pair, doorbell, bell, process, key directory, arena.
 pub const PEER_FDS_MAX: usize = 6;
@@ -35,6 +35,15 @@ pub const NODE_DESCRIPTION_BYTES_MAX: usize = 3 * 64;
 
 /// Ports of one adapter of a virtual host that programs see.
 pub const IB_PORTS_MAX: usize = 8;
+
+/// IPoIB interfaces of a virtual host.
+pub const IPOIB_INTERFACES_MAX: usize = 64;
+
+/// Neighbours of an IPoIB interface.
+pub const IPOIB_NEIGHBOURS_MAX: usize = 1024;
+
+/// Neighbours in one message.
+pub const IPOIB_NEIGHBOURS_PER_MESSAGE_MAX: usize = 256;
 
 /// Rows of a port's P_Key table that programs see.
 pub const IB_PKEYS_MAX: usize = 1024;
@@ -113,3 +122,9 @@ pub const FABRIC_GROUPS_MAX: usize = 4096;
 
 /// Paths over the fabric that one program may ask about.
 pub const FABRIC_PATHS_MAX: usize = 1 << 16;
+
+/// Hosts that one capture may name.
+pub const CAPTURE_HOSTS_MAX: usize = 128;
+
+/// Longest message of a capture in bytes: the longest packet on a link, and the numbers around it.
+pub const CAPTURED_BYTES_MAX: usize = 8 << 10;

@@ -8,6 +8,7 @@ use weft_cm::rdma_cm::{Command, Reply};
 
 use crate::DeviceInfo;
 use crate::fabric::{FabricReply, FabricRequest, HostAdapter};
+use crate::ipoib::{IpoibInterface, IpoibNeighbour};
 use crate::losses::{KeyViolation, LostPackets};
 use crate::paths::{GroupMember, GroupReply, PathReply, PathRequest, PathTraffic};
 use crate::peers::{PeerGrant, Publication, PublishGrant};
@@ -123,10 +124,54 @@ pub enum Request {
     KeyViolations(Vec<KeyViolation>),
     /// Open a packet channel to the fabric's switches, in packet mode only; its descriptors come with the reply.
     OpenPacketChannel,
+    /// Make the namespaces of the program's host, unless they are there.
+    HostNetwork,
+    /// Make a Unix socket in the daemon's network namespace: the program may be in that of a virtual host.
+    MachineSocket,
+    /// The IPoIB interfaces of the program's host.
+    IpoibInterfaces,
+    /// Neighbours of such an interface, a page of them in the order of their addresses.
+    IpoibNeighbours {
+        /// Index of the interface.
+        ifindex: u32,
+        /// Last address of the page before.
+        after: Option<IpAddr>,
+    },
+    /// Make an IPoIB interface for another partition of an interface's port.
+    AddIpoibChild {
+        /// Name of the interface.
+        parent: String,
+        /// P_Key; the full-member bit is set in any case, as Linux does.
+        pkey: u16,
+        /// Name of the new interface, such as `ib0.8002` unless it is given.
+        name: Option<String>,
+    },
+    /// Remove such an interface.
+    DeleteIpoibChild {
+        /// Name of the interface that it was made from.
+        parent: String,
+        /// Its P_Key.
+        pkey: u16,
+    },
+    /// Set the mode of an IPoIB interface of the program's host, as a write to `/sys/class/net/ib0/mode` does.
+    SetIpoibMode {
+        /// Name that the interface got when it was made, such as `ib0`.
+        interface: String,
+        /// Connected mode; otherwise datagram mode.
+        connected: bool,
+    },
     /// Adapters of the fabric's hosts that programs have open or that have counters, from this position in the list on.
     ListAdapters {
         /// How many adapters to skip.
         offset: u32,
+    },
+    /// Capture packets of the fabric's hosts, until the client closes the descriptor that comes with the reply. A session
+    /// has one capture.
+    Capture {
+        /// Names of the hosts, at most [`CAPTURE_HOSTS_MAX`]; none for all.
+        ///
+        /// [`CAPTURE_HOSTS_MAX`]: crate::CAPTURE_HOSTS_MAX
+        hosts: Vec<String>,
     },
 }
 
@@ -205,6 +250,20 @@ pub enum Response {
         /// Whether the fabric is in packet mode; then the packet channel's descriptors come with the message.
         packets: bool,
     },
+    /// Descriptors of a host come with the message: the file of all hosts' names, the user namespace if there is one, the
+    /// network and the UTS namespace.
+    HostNetwork {
+        /// Whether a user namespace owns the others.
+        has_user: bool,
+    },
+    /// The IPoIB interfaces of a host.
+    IpoibInterfaces(Vec<IpoibInterface>),
+    /// A page of neighbours; an empty one is behind the last.
+    IpoibNeighbours(Vec<IpoibNeighbour>),
+    /// The end to read [`Captured`] messages from comes with the message; each packet there holds one.
+    ///
+    /// [`Captured`]: crate::Captured
+    Capture,
 }
 
 /// A slot, and which descriptors came with it, in this order: IPv4 socket, IPv6 socket, anchor. For a reattached slot

@@ -240,6 +240,8 @@ pub struct IbPortAttr {
     pub sm_lid: u16,
     /// Service level to the subnet manager.
     pub sm_sl: u8,
+    /// Times that the subnet manager asked programs to register again (ClientReregister).
+    pub reregistrations: u32,
     /// CapabilityMask.
     pub capabilities: u32,
     /// CapabilityMask2.

@@ -99,7 +99,7 @@ fn up(args: &UpArgs) -> Result<(), String> {
         let bereft = take_down(&mut client).map_err(spell)?;
         bereft.iter().filter(|_| !args.json).for_each(|line| outln!("{line}"));
     }
-    client.fabric_up(&bytes, args.seed, args.packets).map_err(spell)?;
+    client.fabric_up(&bytes, args.seed, args.packets, false).map_err(spell)?;
     let managed = match &manager {
         Some(manager) => manager.start(args.no_wait),
         None => Ok(()),

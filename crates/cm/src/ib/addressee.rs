@@ -17,6 +17,11 @@ pub enum Addressee {
 }
 
 impl Cm {
+    /// Returns whether a connection exists, even if its owner has destroyed it and it is still disconnecting.
+    pub fn knows(&self, conn: ConnId) -> bool {
+        self.conns.contains_key(&conn)
+    }
+
     /// Returns the connection or service that a datagram addresses; `None` if it is no CM message or names neither.
     pub fn addressee(&self, from: &GmpAddress, bytes: &MadBytes) -> Option<Addressee> {
         let mad: Mad = zerocopy::transmute!(*bytes);

@@ -107,7 +107,7 @@ impl Seen {
             }
             3..=5 => {
                 let length = if rng.one_in(8) { rng.next() as u32 } else { self.described };
-                FabricRequest::Up { length, seed: rng.next(), packets: rng.one_in(2) }
+                FabricRequest::Up { length, seed: rng.next(), packets: rng.one_in(2), ipoib_connected: rng.one_in(2) }
             }
             6 if rng.one_in(3) => FabricRequest::Down,
             6 | 7 => FabricRequest::Status,

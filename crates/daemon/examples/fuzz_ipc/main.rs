@@ -132,6 +132,7 @@ fn run(seed: u64) -> u64 {
         connections_per_user_max: 20,
         idle_exit: Some(Duration::from_secs(10)),
         survivors: rng.one_in(2),
+        socket_name: String::new(),
     };
     let broker = Broker::new(now, config);
     let some_fd = File::open("/dev/null").unwrap().into();

@@ -9,6 +9,8 @@ pub struct BrokerConfig {
     pub pid: u32,
     /// User ID of the daemon.
     pub uid: u32,
+    /// Abstract name at which it listens.
+    pub socket_name: String,
     /// Whether that ID stands for this user alone.
     pub uid_is_ours_alone: bool,
     /// Identifier that stays the same while the network namespace lives.

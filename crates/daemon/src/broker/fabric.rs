@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weft_fabric::{Changes, PortRef};
 use weft_ipc::fabric::{FabricRequest, NodeChange};
 use weft_ipc::{DeviceInfo, Event, Refusal, Request, Response};
 
@@ -62,10 +63,26 @@ fn answer(broker: &mut Broker, call: &Call<'_, impl Host>, request: FabricReques
     Ok(Response::Fabric(reply).into())
 }
 
-/// Takes the nodes whose ports changed.
-pub(super) fn changed_nodes(fabric: &mut FabricHost) -> BTreeSet<u32> {
-    let Some(running) = fabric.running_mut() else { return BTreeSet::new() };
-    std::iter::from_fn(|| running.fabric_mut().poll_event()).map(|event| event.port.node).collect()
+/// Changes of the fabric's ports since the last look.
+#[derive(Debug, Default)]
+pub(super) struct Changed {
+    /// Nodes whose ports changed.
+    pub nodes: BTreeSet<u32>,
+    /// Ports whose programs must register again with the subnet administration.
+    pub reregister: BTreeSet<PortRef>,
+}
+
+/// Takes the changes.
+pub(super) fn take_changed(fabric: &mut FabricHost) -> Changed {
+    let mut changed = Changed::default();
+    let Some(running) = fabric.running_mut() else { return changed };
+    while let Some(event) = running.fabric_mut().poll_event() {
+        changed.nodes.insert(event.port.node);
+        if event.changes.contains(Changes::REREGISTER) {
+            changed.reregister.insert(event.port);
+        }
+    }
+    changed
 }
 
 /// Sends the programs of the hosts of these nodes the current state of their ports.

@@ -119,11 +119,19 @@ impl HostCms {
     }
 
     /// Passes datagrams of the connection manager's classes, which no program's agent wanted, to the hosts' connection
-    /// managers, and runs their timers. Returns whether it did anything, so that answers may be under way.
-    pub fn carry(&mut self, shared: &mut Shared, umad: &mut UmadService, now: Instant) -> bool {
+    /// managers unless `claim` takes them, and runs their timers. Returns whether it did anything, so that answers may be under way.
+    pub fn carry(
+        &mut self,
+        shared: &mut Shared,
+        umad: &mut UmadService,
+        now: Instant,
+        claim: &mut impl FnMut(&mut Shared, &Delivery) -> bool,
+    ) -> bool {
         let mut any = false;
         while let Some(delivery) = umad.poll_unclaimed() {
-            self.hand_over(shared, now, &delivery);
+            if !claim(shared, &delivery) {
+                self.hand_over(shared, now, &delivery);
+            }
             any = true;
         }
         let due: Vec<String> = self

@@ -3,7 +3,7 @@
 //!
 //! `hello` turns bytes into requests, `dispatch` finds a request's feature and checks its rules. Each feature is a file
 //! with its requests (`route`), its state and its handlers: `devices`, `slots`, `status`, `peers`, `ledgers`, `cm`,
-//! `paths`, `groups`, `losses`, `packet_channels`, `umad`, `fabric`. State that several of them use is in `shared`.
+//! `paths`, `groups`, `losses`, `packet_channels`, `captures`, `umad`, `fabric`. State that several of them use is in `shared`.
 //! Between requests the server calls [`Broker`] itself, for the fabric's traffic in `traffic`.
 //!
 //! ```text
@@ -12,6 +12,7 @@
 //! ```
 
 mod call;
+mod captures;
 mod cm;
 mod config;
 mod devices;
@@ -20,6 +21,9 @@ mod fabric;
 mod groups;
 mod hello;
 mod host_cms;
+mod host_networks;
+mod host_wake;
+mod ipoib_interfaces;
 mod ledgers;
 mod losses;
 mod output;
@@ -53,6 +57,7 @@ use sessions::{Client, Standing};
 use shared::{Phase, Shared};
 
 pub use config::BrokerConfig;
+pub use host_networks::NetworkEffect;
 pub use output::{Attach, Output};
 
 /// Result of a message.
@@ -85,6 +90,10 @@ pub struct Broker {
     packet_channels: PacketChannels,
     /// Management datagrams of virtual hosts.
     datagrams: umad::Datagrams,
+    /// Networks of virtual hosts.
+    networks: host_networks::Networks,
+    /// Captures of the fabric's packets.
+    captures: captures::Captures,
 }
 
 impl Broker {
@@ -99,6 +108,8 @@ impl Broker {
             groups: groups::Groups::default(),
             packet_channels: PacketChannels::default(),
             datagrams: umad::Datagrams::default(),
+            networks: host_networks::Networks::default(),
+            captures: captures::Captures::default(),
         }
     }
 
@@ -172,6 +183,7 @@ impl Broker {
         }
         self.datagrams.leave(&mut self.shared, now, id, host);
         self.close_packet_channel(now, id, host);
+        self.captures.close(&mut self.shared, id, host);
         self.shared.fabric.forget(id);
         self.paths.forget(id);
         self.groups.forget(id);

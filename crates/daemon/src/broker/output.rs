@@ -42,6 +42,12 @@ pub struct Attach {
     pub ledger_of: Option<ClientId>,
     /// The program's end of this client's packet channel.
     pub packet_channel: Option<ClientId>,
+    /// The reader's end of this client's capture.
+    pub capture: Option<ClientId>,
+    /// Namespaces of this host's network.
+    pub network: Option<u32>,
+    /// A new Unix socket of the daemon's network namespace.
+    pub machine_socket: bool,
     /// Publication of this slot's process: doorbell, key directory, arena.
     pub published: Option<u32>,
     /// Descriptors for the process of the first slot to reach the process of the second.

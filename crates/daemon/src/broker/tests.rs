@@ -18,7 +18,10 @@ use crate::refusal;
 use crate::rtnl::{AddressMessage, LinkMessage, RouteMessage};
 use crate::slots::SavedSlot;
 
+mod captures;
 mod dispatch;
+mod host_networks;
+mod ipoib_interfaces;
 mod ledgers;
 mod packet_channels;
 mod paths;
@@ -47,6 +50,7 @@ impl World {
             connections_per_user_max: 5,
             idle_exit: Some(Duration::from_secs(10)),
             survivors,
+            socket_name: String::new(),
         };
         let now = Instant::now();
         let mut broker = Broker::new(now, config);

@@ -2,7 +2,10 @@
 
 use std::time::Instant;
 
+use weft_fabric::Delivery;
+
 use super::Broker;
+use super::shared::Shared;
 use crate::hops::PacketChannels;
 use crate::host::Host;
 use crate::slots::ClientId;
@@ -96,9 +99,14 @@ impl Broker {
         if umad.poll_timeout().is_some_and(|at| at <= time) {
             umad.handle_timeout(time, running.fabric_mut());
         }
+        self.networks.handle_timeout(&mut self.shared, now);
+        let Some(running) = self.shared.fabric.running_mut() else { return };
+        umad.pump(time, running.fabric_mut());
         // A connection manager's answers are under way immediately, and may be for another connection manager.
         for _ in 0..ANSWERS_MAX {
-            if !self.cms.hosts.carry(&mut self.shared, umad, now) {
+            let networks = &mut self.networks;
+            let mut claim = |shared: &mut Shared, delivery: &Delivery| networks.claim(shared, now, delivery);
+            if !self.cms.hosts.carry(&mut self.shared, umad, now, &mut claim) {
                 return;
             }
             let Some(running) = self.shared.fabric.running_mut() else { return };
@@ -108,7 +116,8 @@ impl Broker {
 
     /// Returns when [`Broker::carry_datagrams`] is due.
     pub(super) fn poll_umad_timeout(&self) -> Option<Instant> {
-        self.datagrams.service.poll_timeout().map(|at| self.shared.fabric.instant(at))
+        let due = [self.datagrams.service.poll_timeout(), self.networks.poll_timeout()];
+        due.into_iter().flatten().min().map(|at| self.shared.fabric.instant(at))
     }
 
     /// Brings every feature up to date with the fabric: another one, or none, or its ports and paths changed.
@@ -118,11 +127,14 @@ impl Broker {
             super::packet_channels::follow(&mut self.packet_channels, shared);
             self.cms.hosts.end(now);
             self.ledgers.end_hosts();
+            self.networks.end(host);
+            self.captures.end(host);
         }
-        let nodes = super::fabric::changed_nodes(&mut shared.fabric);
-        if !nodes.is_empty() {
-            self.cms.hosts.follow_nodes(shared, now, &nodes);
-            super::fabric::tell_ports(shared, &nodes);
+        let changed = super::fabric::take_changed(&mut shared.fabric);
+        if !changed.nodes.is_empty() {
+            self.cms.hosts.follow_nodes(shared, now, &changed.nodes);
+            self.networks.follow(shared, now, &changed);
+            super::fabric::tell_ports(shared, &changed.nodes);
         }
         self.paths.follow(shared);
         self.groups.follow(shared);

@@ -60,13 +60,17 @@ pub struct Addressed<'a> {
     pub now: weft_verbs::Instant,
 }
 
-impl Addressed<'_> {
-    /// Returns the port where packets of a port to a LID arrive.
-    fn arrives_at(&self, from: PortRef, lid: u16) -> Option<PortRef> {
-        let pkey = *self.fabric.pkeys(from).first()?;
-        let query = PathQuery { dlid: lid, sl: 0, pkey, payload: SMALLEST_MTU };
-        self.fabric.verdict(from, &query).ok().map(|verdict| verdict.to)
-    }
+/// Returns the port where packets of a port to a LID arrive.
+fn arrives_at(fabric: &Fabric, from: PortRef, lid: u16) -> Option<PortRef> {
+    let pkey = *fabric.pkeys(from).first()?;
+    let query = PathQuery { dlid: lid, sl: 0, pkey, payload: SMALLEST_MTU };
+    fabric.verdict(from, &query).ok().map(|verdict| verdict.to)
+}
+
+/// Returns the GID of the port that has a LID in the subnet of another port.
+pub(crate) fn gid_of_lid(fabric: &Fabric, at: PortRef, lid: u16) -> Option<[u8; 16]> {
+    let place = arrives_at(fabric, at, lid).or_else(|| fabric.by_lid(lid))?;
+    fabric.gid(place, 0)
 }
 
 impl Subnet for Addressed<'_> {
@@ -83,8 +87,7 @@ impl Subnet for Addressed<'_> {
     }
 
     fn gid_of_lid(&self, at: PortRef, lid: u16) -> Option<[u8; 16]> {
-        let place = self.arrives_at(at, lid).or_else(|| self.fabric.by_lid(lid))?;
-        self.fabric.gid(place, 0)
+        gid_of_lid(self.fabric, at, lid)
     }
 
     fn leads(&self, from: IpAddr, to: IpAddr) -> bool {
@@ -94,7 +97,7 @@ impl Subnet for Addressed<'_> {
         };
         let (Some(from), Some(to)) = (port(from), port(to)) else { return false };
         let lid = self.fabric.port_info(to).map_or(0, |info| info.lid);
-        self.arrives_at(from, lid) == Some(to)
+        arrives_at(self.fabric, from, lid) == Some(to)
     }
 
     fn manager(&self, port: PortRef) -> Option<(u16, u8)> {
@@ -220,8 +223,9 @@ impl HostCm {
         };
         match delivery.mad.header.class() {
             Class::CM => {
+                let gid_of_lid = |lid| subnet.gid_of_lid(delivery.port, lid);
                 if let (Some(from), Ok(bytes)) =
-                    (origin(device, adapter.gid, delivery, subnet), delivery.mad.as_bytes().try_into())
+                    (origin(device, adapter.gid, delivery, gid_of_lid), delivery.mad.as_bytes().try_into())
                 {
                     self.cm.handle_gmp(now, &from, bytes);
                 }
@@ -355,7 +359,7 @@ fn to_manager(adapter: &Adapter, mad: Mad, subnet: &impl Subnet) -> Option<(Port
 }
 
 /// Returns the fabric address of a datagram's destination.
-fn destination(to: &GmpAddress) -> MadAddress {
+pub(crate) fn destination(to: &GmpAddress) -> MadAddress {
     let grh = to.is_global().then_some(GlobalRoute {
         sgid: to.sgid.0,
         dgid: to.dgid.0,
@@ -367,9 +371,14 @@ fn destination(to: &GmpAddress) -> MadAddress {
 }
 
 /// Returns the source of a datagram; `None` if no port has its source LID.
-fn origin(device: u32, sgid: [u8; 16], delivery: &Delivery, subnet: &impl Subnet) -> Option<GmpAddress> {
+pub(crate) fn origin(
+    device: u32,
+    sgid: [u8; 16],
+    delivery: &Delivery,
+    gid_of_lid: impl Fn(u16) -> Option<[u8; 16]>,
+) -> Option<GmpAddress> {
     let grh = delivery.grh.as_ref();
-    let dgid = grh.map(|grh| grh.sgid).or_else(|| subnet.gid_of_lid(delivery.port, delivery.slid))?;
+    let dgid = grh.map(|grh| grh.sgid).or_else(|| gid_of_lid(delivery.slid))?;
     Some(GmpAddress {
         device,
         port: delivery.port.port,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use weft_ipc::fabric::{FabricReply, FabricRequest, FabricStatus, HostPrograms, pack};
 use weft_ipc::{FABRIC_HOSTS_PER_PAGE, FABRIC_PART_BYTES_MAX, Refusal};
 
-use super::FabricHost;
+use super::{FabricHost, Modes};
 use crate::refusal::{EINVAL, ENOSPC, refuse};
 use crate::slots::ClientId;
 
@@ -22,7 +22,10 @@ impl FabricHost {
         let time = self.time(now);
         match request {
             FabricRequest::Describe(part) => self.describe(client, &part)?,
-            FabricRequest::Up { length, seed, packets } => self.up(now, client, length, (seed, packets))?,
+            FabricRequest::Up { length, seed, packets, ipoib_connected } => {
+                let modes = Modes { packets, ipoib_connected };
+                self.up(now, client, length, (seed, modes))?;
+            }
             FabricRequest::Down => self.down()?,
             FabricRequest::Status => return Ok(FabricReply::Status(self.status(now, programs).map(Box::new))),
             FabricRequest::Hosts { offset } => return Ok(page_of_hosts(programs, offset as usize)),

@@ -16,7 +16,7 @@ use weft_verbs::Instant as FabricInstant;
 use crate::refusal::{EEXIST, EINVAL, ENODEV, ENOSPC, refuse};
 use crate::slots::ClientId;
 
-pub use running::Running;
+pub use running::{Modes, Running};
 
 /// Message for requests that need a fabric while none is up.
 const NONE: &str = "no fabric is up in this network namespace: bring one up with `weft up`";
@@ -110,8 +110,8 @@ impl FabricHost {
     }
 
     /// Brings up the described fabric.
-    fn up(&mut self, now: Instant, client: ClientId, length: u32, how: (u64, bool)) -> Result<(), Refusal> {
-        let (seed, packets) = how;
+    fn up(&mut self, now: Instant, client: ClientId, length: u32, how: (u64, Modes)) -> Result<(), Refusal> {
+        let (seed, modes) = how;
         let bytes = self.parts.remove(&client).unwrap_or_default();
         if let Some(running) = &self.running {
             let text = format!("a fabric is up already ({}): take it down first with `weft down`", running.title());
@@ -125,7 +125,7 @@ impl FabricHost {
         drop(bytes);
         topology.check().map_err(|error| refuse(EINVAL, error.to_string()))?;
         let seed = if seed == 0 { weft_sys::random::u64() } else { seed };
-        self.running = Some(Running::new(self.time(now), topology, seed, packets));
+        self.running = Some(Running::new(self.time(now), topology, seed, modes));
         self.generation += 1;
         Ok(())
     }

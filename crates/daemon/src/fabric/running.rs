@@ -12,6 +12,15 @@ use weft_wire::mad::subn::{CapabilityMask, PortState};
 use crate::devices::check_name;
 use crate::refusal::{EEXIST, ENODEV, refuse};
 
+/// How a fabric runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Modes {
+    /// Packet mode: every packet travels hop by hop.
+    pub packets: bool,
+    /// IPoIB interfaces start in connected mode.
+    pub ipoib_connected: bool,
+}
+
 /// A running fabric.
 #[derive(Debug)]
 pub struct Running {
@@ -22,12 +31,12 @@ pub struct Running {
     pub(super) nodes: BTreeMap<String, u32>,
     /// Adapters of each host, in the order of the description.
     hosts: BTreeMap<String, Vec<u32>>,
-    packets: bool,
+    modes: Modes,
 }
 
 impl Running {
-    /// Brings one up; `packets` selects packet mode (every packet travels hop by hop).
-    pub fn new(now: Instant, topology: Topology, seed: u64, packets: bool) -> Running {
+    /// Brings one up.
+    pub fn new(now: Instant, topology: Topology, seed: u64, modes: Modes) -> Running {
         let places = || (0u32..).zip(&topology.nodes);
         let nodes = places().map(|(place, node)| (node.name.clone(), place)).collect();
         let mut hosts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
@@ -35,7 +44,7 @@ impl Running {
             hosts.entry(node.host.clone()).or_default().push(place);
         }
         let addresses = Addresses::new(&topology);
-        Running { fabric: Fabric::new(&topology, seed), addresses, topology, since: now, nodes, hosts, packets }
+        Running { fabric: Fabric::new(&topology, seed), addresses, topology, since: now, nodes, hosts, modes }
     }
 
     /// Returns the fabric itself.
@@ -55,7 +64,12 @@ impl Running {
 
     /// Returns whether it runs in packet mode: every packet travels hop by hop.
     pub fn packets(&self) -> bool {
-        self.packets
+        self.modes.packets
+    }
+
+    /// Returns whether IPoIB interfaces start in connected mode.
+    pub fn ipoib_connected(&self) -> bool {
+        self.modes.ipoib_connected
     }
 
     /// Returns the source of its topology.
@@ -145,7 +159,7 @@ impl Running {
             powered_off: (0..self.fabric.node_count()).filter(|node| !self.fabric.powered(*node)).count() as u32,
             links,
             managers: self.managers(),
-            packets: self.packets,
+            packets: self.modes.packets,
             ..FabricStatus::default()
         }
     }

@@ -36,7 +36,7 @@ impl Bench {
         for part in bytes.chunks(FABRIC_PART_BYTES_MAX) {
             self.ask(FabricRequest::Describe(part.to_vec()))?;
         }
-        self.ask(FabricRequest::Up { length: bytes.len() as u32, seed: 1, packets: false })
+        self.ask(FabricRequest::Up { length: bytes.len() as u32, seed: 1, packets: false, ipoib_connected: false })
     }
 
     fn status(&mut self) -> FabricStatus {
@@ -111,11 +111,18 @@ fn what_does_not_come_whole_does_not_come_up() {
     let bytes = description("pair", "");
     let up = |bench: &mut Bench, bytes: &[u8], length: usize| {
         bench.ask(FabricRequest::Describe(bytes.to_vec())).expect("taken");
-        bench.ask(FabricRequest::Up { length: length as u32, seed: 0, packets: false }).unwrap_err()
+        bench
+            .ask(FabricRequest::Up { length: length as u32, seed: 0, packets: false, ipoib_connected: false })
+            .unwrap_err()
     };
     assert!(up(&mut bench, &bytes, bytes.len() + 1).contains("incomplete"));
     assert!(up(&mut bench, &bytes[..9], 9).contains("malformed"));
-    assert!(bench.ask(FabricRequest::Up { length: 0, seed: 0, packets: false }).unwrap_err().contains("malformed"));
+    assert!(
+        bench
+            .ask(FabricRequest::Up { length: 0, seed: 0, packets: false, ipoib_connected: false })
+            .unwrap_err()
+            .contains("malformed")
+    );
     let mut topology = Plan::new(Shape::Pair).generate().expect("a pair");
     topology.nodes[1].guid = topology.nodes[0].guid;
     let bytes = pack(&topology).expect("bytes");

@@ -6,7 +6,7 @@
 mod descriptors;
 mod packet_channel;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_fabric::{Arrival, Fabric, PortRef, Transit};
 use weft_link::hops::SwitchEnd;
@@ -15,6 +15,7 @@ use weft_verbs::{Duration, Instant, QPN_INDEX_BITS};
 use weft_wire::MULTICAST_QPN;
 use weft_wire::link_packet::{LINK_PACKET_MAX, LinkPacket};
 
+use crate::limits::DAEMON_QUEUE_PACKETS_MAX;
 use crate::slots::ClientId;
 pub use descriptors::PacketChannelFds;
 use packet_channel::{PacketChannel, Put};
@@ -24,6 +25,9 @@ pub trait Listeners {
     /// Returns the clients.
     fn at(&self, port: PortRef, mlid: u16) -> Vec<ClientId>;
 }
+
+/// Slot of the daemon's own queue pairs.
+const DAEMON_SLOT: u32 = 0;
 
 /// A packet that found no room.
 type Lost = (PortRef, Box<[u8]>);
@@ -42,6 +46,10 @@ pub struct PacketChannels {
     lost: Vec<Lost>,
     /// Packets may be waiting for room.
     waiting: bool,
+    /// Ports whose packets for slot 0 and for groups the daemon takes, too.
+    daemon_ports: BTreeSet<PortRef>,
+    /// Such packets.
+    for_daemon: VecDeque<(PortRef, Box<[u8]>)>,
 }
 
 impl PacketChannels {
@@ -61,6 +69,30 @@ impl PacketChannels {
         }
     }
 
+    /// Takes packets for slot 0, the daemon's, and for groups at these ports from now on.
+    pub fn set_daemon_ports(&mut self, ports: BTreeSet<PortRef>) {
+        self.daemon_ports = ports;
+    }
+
+    /// Takes the next packet for the daemon, and its port.
+    pub fn take_for_daemon(&mut self) -> Option<(PortRef, Box<[u8]>)> {
+        self.for_daemon.pop_front()
+    }
+
+    /// Carries a packet that the daemon sends from a port.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        fabric: &mut Fabric,
+        groups: &impl Listeners,
+        from: PortRef,
+        packet: &mut [u8],
+    ) {
+        // The daemon does not wait for receivers: a packet without room waits at the last switch, or is dropped there.
+        let _ = self.forward(now, fabric, groups, (DAEMON_SLOT, from), packet);
+        self.announce();
+    }
+
     /// Returns whether a program has a packet channel.
     pub fn has(&self, client: ClientId) -> bool {
         self.channels.contains_key(&client)
@@ -75,6 +107,8 @@ impl PacketChannels {
     /// `ports`.
     pub fn start_anew(&mut self, ports: impl Fn(ClientId) -> Vec<(u32, PortRef)>) {
         self.transit.clear();
+        self.daemon_ports.clear();
+        self.for_daemon.clear();
         for (client, channel) in &mut self.channels {
             channel.start_anew(ports(*client));
             self.released.push(*client);
@@ -119,8 +153,12 @@ impl PacketChannels {
             let Some(channel) = self.channels.get_mut(&client).filter(|channel| !channel.is_blocked()) else { break };
             let Some(from) = channel.take(&mut room) else { break };
             carried += 1;
+            let slot = channel.slot;
             if let Some(from) = from {
-                self.forward(now, fabric, groups, (client, from), &mut room);
+                let blocked = self.forward(now, fabric, groups, (slot, from), &mut room);
+                if let Some(channel) = self.channels.get_mut(&client).filter(|_| blocked.is_some()) {
+                    channel.blocked_by = blocked.filter(|by| *by != client);
+                }
             }
         }
         self.room = room;
@@ -128,16 +166,16 @@ impl PacketChannels {
         carried
     }
 
+    /// Carries a packet from a port. Returns the client that it waits for, if one has no room.
     fn forward(
         &mut self,
         now: Instant,
         fabric: &mut Fabric,
         groups: &impl Listeners,
-        (client, from): (ClientId, PortRef),
+        (sender, from): (u32, PortRef),
         packet: &mut [u8],
-    ) {
+    ) -> Option<ClientId> {
         let mut blocked = None;
-        let Some(sender) = self.channels.get(&client).map(|channel| channel.slot) else { return };
         let sent = fabric.forward(now, from, packet, |arrival: Arrival, bytes| {
             if arrival.latency_ns > 0 {
                 let until = now + Duration::from_nanos(arrival.latency_ns);
@@ -152,13 +190,10 @@ impl PacketChannels {
         if sent.is_ok() && for_group(packet) {
             blocked = blocked.or(self.hand_over(now, groups, from, sender, packet));
         }
-        if blocked.is_none() && self.lost.is_empty() {
-            return;
+        if blocked.is_some() || !self.lost.is_empty() {
+            self.settle(now, fabric);
         }
-        self.settle(now, fabric);
-        if let Some(channel) = self.channels.get_mut(&client) {
-            channel.blocked_by = blocked.filter(|by| *by != client);
-        }
+        blocked
     }
 
     /// Delivers a packet that reached its port. Returns the client that it waits for, if one has no room.
@@ -172,6 +207,10 @@ impl PacketChannels {
     ) -> Option<ClientId> {
         let parsed = LinkPacket::parse(packet).ok()?;
         let qpn = parsed.bth()?.dest_qp();
+        let for_daemon = qpn == MULTICAST_QPN || qpn >> QPN_INDEX_BITS == DAEMON_SLOT;
+        if for_daemon && self.daemon_ports.contains(&to) && self.for_daemon.len() < DAEMON_QUEUE_PACKETS_MAX {
+            self.for_daemon.push_back((to, packet.into()));
+        }
         if qpn != MULTICAST_QPN {
             let client = *self.by_slot.get(&(qpn >> QPN_INDEX_BITS))?;
             return self.put(now, client, to, sender, packet);

@@ -115,6 +115,7 @@ fn describe_port(fabric: &Fabric, at: PortRef, umad: u32) -> Option<IbPort> {
         lmc: info.lmc,
         sm_lid: info.master_sm_lid,
         sm_sl: info.master_sm_sl,
+        reregistrations: fabric.reregistrations(at),
         state: info.port_state.0,
         phys_state: info.port_physical_state.0,
         active_width: info.link_width_active.bits(),

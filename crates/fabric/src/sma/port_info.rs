@@ -218,7 +218,11 @@ fn told(fabric: &mut Fabric, place: u32, before: &PortInfo, asked: &PortInfo) {
     };
     let link = carries(before) != carries(&info);
     changes.set(Changes::LINK, link || before.subnet_timeout != info.subnet_timeout);
-    changes.set(Changes::REREGISTER, asked.client_reregister && fabric.ports[place as usize].kind != NodeKind::Switch);
+    let port = &mut fabric.ports[place as usize];
+    if asked.client_reregister && port.kind != NodeKind::Switch {
+        changes.insert(Changes::REREGISTER);
+        port.reregistrations = port.reregistrations.wrapping_add(1);
+    }
     if lid || link {
         fabric.bump();
     }

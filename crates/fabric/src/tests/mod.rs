@@ -10,6 +10,7 @@ mod partitions;
 mod perf;
 mod refusals;
 mod routes;
+mod tap;
 mod traps;
 
 use crate::topology::{Cable, End, Node, NodeKind, Port, Speed, Topology, Width};

@@ -15,13 +15,20 @@ impl Client {
         }
     }
 
-    /// Brings up the fabric that these bytes describe; `packets` selects packet mode (every packet travels hop by hop).
-    pub fn fabric_up(&mut self, description: &[u8], seed: u64, packets: bool) -> Result<(), RequestError> {
+    /// Brings up the fabric that these bytes describe; `packets` selects packet mode (every packet travels hop by hop),
+    /// `ipoib_connected` connected mode for the hosts' IPoIB interfaces.
+    pub fn fabric_up(
+        &mut self,
+        description: &[u8],
+        seed: u64,
+        packets: bool,
+        ipoib_connected: bool,
+    ) -> Result<(), RequestError> {
         for part in description.chunks(FABRIC_PART_BYTES_MAX) {
             self.fabric(FabricRequest::Describe(part.to_vec()))?;
         }
         let length = u32::try_from(description.len()).map_err(|_| RequestError::Protocol)?;
-        self.fabric(FabricRequest::Up { length, seed, packets }).map(drop)
+        self.fabric(FabricRequest::Up { length, seed, packets, ipoib_connected }).map(drop)
     }
 
     /// Returns the status of the fabric, if there is one.

@@ -57,7 +57,8 @@ impl Pair {
         let shape = Shape::parse("pair", "", Extra::default()).expect("a pair");
         let bytes = pack(&Plan::new(shape).generate().expect("a pair")).expect("bytes");
         let length = bytes.len() as u32;
-        for request in [FabricRequest::Describe(bytes), FabricRequest::Up { length, seed: 1, packets }] {
+        let up = FabricRequest::Up { length, seed: 1, packets, ipoib_connected: false };
+        for request in [FabricRequest::Describe(bytes), up] {
             world.ask(admin, Request::Fabric(request)).expect("a fabric");
         }
         let fabric = world.broker.shared.fabric.running_mut().expect("a fabric").fabric_mut();
@@ -84,7 +85,7 @@ impl Pair {
     }
 
     /// Lets the daemon process changes; returns its events for the first program.
-    fn follow(&mut self) -> Vec<Event> {
+    pub(super) fn follow(&mut self) -> Vec<Event> {
         let World { broker, host, now, .. } = &mut self.world;
         broker.carry_datagrams(*now, host);
         self.world.settle();
@@ -126,7 +127,7 @@ impl Pair {
         assert_eq!(answer, Ok(Response::Done));
     }
 
-    fn set_pkeys(&mut self, place: u32, keys: &[u16]) {
+    pub(super) fn set_pkeys(&mut self, place: u32, keys: &[u16]) {
         let mut table = PKeyTable::default();
         table.pkeys[..keys.len()].copy_from_slice(keys);
         set(self.fabric(), place, AttrId::PKEY_TABLE, &table);

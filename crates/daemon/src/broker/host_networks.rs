@@ -1,0 +1,344 @@
+//! Networks of virtual hosts: a host gets one when a program first runs as it. IPoIB carries their packets.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Instant;
+
+use weft_fabric::{Delivery, Fabric, PortRef};
+use weft_ipc::{Refusal, Request, Response};
+use weft_ipoib::Mode;
+use weft_wire::ipoib::LinkAddress;
+
+use super::call::{Call, Outcome};
+use super::dispatch::{Routed, Rules};
+use super::fabric::Changed;
+use super::host_wake::Woken;
+use super::shared::Shared;
+use super::{Attach, Broker};
+use crate::fabric::Running;
+use crate::host::Host;
+use crate::host_networks::{HostSetup, INTERFACES_MAX, InterfaceSetup};
+use crate::ipoib::{Effect, InterfaceId, Interfaces};
+use crate::refusal::{ENODEV, refuse};
+use crate::umad;
+
+/// MTU of an interface until its link is known: that of most links.
+pub(super) const MTU_FIRST: u32 = 2044;
+
+/// Length of the prefix of the hosts' addresses: all are in one network.
+const PREFIX: u8 = 8;
+
+/// Addresses of an interface that the link learns of.
+const ADDRESSES_MAX: usize = 256;
+
+/// Packets of interfaces in one turn, against endless talk.
+const STEPS_MAX: u32 = 4096;
+
+/// The requests of this feature.
+pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
+    Routed::Here(match request {
+        Request::HostNetwork => Rules::PLAIN.trusted("enter the namespaces of a fabric's hosts").to(|broker, call| {
+            let opened = broker.networks.open(&mut broker.shared, call);
+            broker.take_packets_of_interfaces();
+            opened
+        }),
+        Request::MachineSocket => Rules::PLAIN
+            .trusted("reach this machine from a fabric's host")
+            .to(|_, _| Ok(Outcome::with(Response::Done, Attach { machine_socket: true, ..Attach::default() }))),
+        Request::SetIpoibMode { interface, connected } => Rules::PLAIN
+            .trusted("change the interfaces of a fabric's hosts")
+            .to(move |broker, call| broker.networks.set_mode(&mut broker.shared, &call, &interface, connected)),
+        other => return super::ipoib_interfaces::route(other),
+    })
+}
+
+/// The networks, and the IPoIB interfaces in them.
+#[derive(Debug, Default)]
+pub(super) struct Networks {
+    pub(super) interfaces: Interfaces,
+    /// The interfaces of each network, by place. A network has the number of its host's first node.
+    pub(super) of: BTreeMap<u32, BTreeMap<usize, InterfaceId>>,
+    pub(super) places: BTreeMap<InterfaceId, (u32, usize)>,
+    /// The kernel's addresses of each interface.
+    pub(super) addresses: BTreeMap<InterfaceId, BTreeSet<IpAddr>>,
+    /// The kernel's names of them.
+    pub(super) names: BTreeMap<InterfaceId, String>,
+    /// Receivers whose hosts have networks because of packets to them.
+    pub(super) woken: Woken,
+}
+
+impl Networks {
+    fn open(&mut self, shared: &mut Shared, call: Call<'_, impl Host>) -> Result<Outcome, Refusal> {
+        let Call { now, id, host: outside, .. } = call;
+        let host = shared.sessions.host(id).ok_or_else(no_host)?.to_owned();
+        let (network, has_user) = self.open_host(shared, now, outside, host)?;
+        let attach = Attach { network: Some(network), ..Attach::default() };
+        Ok(Outcome::with(Response::HostNetwork { has_user }, attach))
+    }
+
+    /// Makes a host's network, unless it is there. Returns its number, and whether a user namespace owns it.
+    pub(super) fn open_host(
+        &mut self,
+        shared: &mut Shared,
+        now: Instant,
+        outside: &mut impl Host,
+        host: String,
+    ) -> Result<(u32, bool), Refusal> {
+        let (time, generation) = (shared.fabric.time(now), shared.fabric.generation());
+        let running = shared.fabric.required()?;
+        let adapters = running.adapters(&host).ok_or_else(no_host)?.to_vec();
+        let network = *adapters.first().ok_or_else(no_host)?;
+        let (names, hop_by_hop) = (hosts_file(running), running.packets());
+        let mode = mode(running.ipoib_connected());
+        let (fabric, addresses) = running.addressed();
+        let ports: Vec<PortRef> =
+            umad::ports_of(fabric, generation, &adapters).into_iter().map(|(_, port)| port).collect();
+        let ports = &ports[..ports.len().min(INTERFACES_MAX)];
+        let interface = |(number, port): (usize, &PortRef)| {
+            let ip = addresses.ip(*port).map(|ip| (IpAddr::from(ip), PREFIX));
+            InterfaceSetup {
+                name: format!("ib{number}"),
+                addresses: ip.into_iter().collect(),
+                link_local: fabric.gid(*port, 0).map(|gid| LinkAddress::link_local(&gid).into()),
+                mtu: MTU_FIRST,
+                is_up: true,
+            }
+        };
+        let setup = HostSetup {
+            name: host,
+            socket_name: shared.config.socket_name.clone(),
+            interfaces: ports.iter().enumerate().map(interface).collect(),
+        };
+        if self.of.is_empty() {
+            outside.set_hosts_file(&names)?;
+        }
+        let has_user = outside.open_network(network, &setup)?;
+        if !self.of.contains_key(&network) {
+            self.interfaces.set_hop_by_hop(hop_by_hop);
+            for ((place, port), made) in ports.iter().enumerate().zip(setup.interfaces) {
+                let addresses = made.addresses.iter().map(|(ip, _)| *ip).chain(made.link_local).collect();
+                self.adopt(network, place, (*port).into(), made.name, addresses);
+                self.interfaces.add(time, fabric, *port, weft_sys::random::u64());
+                self.interfaces.set_mode(time, fabric, *port, mode);
+                self.set_addresses(time, fabric, (*port).into());
+            }
+        }
+        Ok((network, has_user))
+    }
+
+    /// Notes an interface at its place.
+    pub(super) fn adopt(
+        &mut self,
+        network: u32,
+        place: usize,
+        id: InterfaceId,
+        name: String,
+        addresses: BTreeSet<IpAddr>,
+    ) {
+        self.of.entry(network).or_default().insert(place, id);
+        self.places.insert(id, (network, place));
+        self.names.insert(id, name);
+        self.addresses.insert(id, addresses);
+    }
+
+    /// Tells an interface its addresses.
+    pub(super) fn set_addresses(&mut self, time: weft_verbs::Instant, fabric: &mut Fabric, id: InterfaceId) {
+        let all: Vec<IpAddr> = self.addresses.get(&id).into_iter().flatten().copied().collect();
+        self.interfaces.set_addresses(time, fabric, id, &all, &all_hosts());
+    }
+
+    /// Returns the interface at a place.
+    fn at(&self, network: u32, place: usize) -> Option<InterfaceId> {
+        self.of.get(&network)?.get(&place).copied()
+    }
+
+    /// Sets the mode of an interface of the client's host.
+    fn set_mode(
+        &mut self,
+        shared: &mut Shared,
+        call: &Call<'_, impl Host>,
+        interface: &str,
+        connected: bool,
+    ) -> Result<Outcome, Refusal> {
+        let host = shared.sessions.host(call.id).unwrap_or_default().to_owned();
+        let time = shared.fabric.time(call.now);
+        let running = shared.fabric.required()?;
+        let network = running.adapters(&host).and_then(|adapters| adapters.first());
+        let ids: Vec<InterfaceId> =
+            network.and_then(|network| self.of.get(network)).into_iter().flat_map(BTreeMap::values).copied().collect();
+        let name = |id: &InterfaceId| self.names.get(id).cloned().unwrap_or_default();
+        let Some(id) = ids.iter().copied().find(|id| name(id) == interface) else {
+            let names: Vec<String> = ids.iter().map(name).collect();
+            let rest = match names.is_empty() {
+                true => "it has none until a program runs as it".to_owned(),
+                false => format!("it has {}", names.join(", ")),
+            };
+            return Err(refuse(ENODEV, format!("host {host:?} has no IPoIB interface {interface:?}: {rest}")));
+        };
+        self.interfaces.set_mode(time, running.fabric_mut(), id, mode(connected));
+        Ok(Response::Done.into())
+    }
+
+    /// Returns the modes of all interfaces, for tests.
+    #[cfg(test)]
+    pub fn interface_modes(&self) -> impl Iterator<Item = Option<Mode>> {
+        self.places.keys().map(|id| self.interfaces.mode(*id))
+    }
+
+    /// Ends all networks with their fabric.
+    pub fn end(&mut self, host: &mut impl Host) {
+        *self = Networks::default();
+        host.close_networks();
+    }
+
+    /// Gives the interfaces of changed nodes the state of their ports.
+    pub fn follow(&mut self, shared: &mut Shared, now: Instant, changed: &Changed) {
+        let time = shared.fabric.time(now);
+        let Some(running) = shared.fabric.running_mut() else { return };
+        let ports: BTreeSet<PortRef> =
+            self.places.keys().map(|id| id.port).filter(|port| changed.nodes.contains(&port.node)).collect();
+        for port in ports {
+            self.interfaces.follow_port(time, running.fabric_mut(), port);
+            if changed.reregister.contains(&port) {
+                self.interfaces.reregister(time, running.fabric_mut(), port);
+            }
+        }
+    }
+
+    /// Handles a management datagram; returns whether it was for an interface.
+    pub fn claim(&mut self, shared: &mut Shared, now: Instant, delivery: &Delivery) -> bool {
+        if self.interfaces.is_empty() {
+            return false;
+        }
+        let time = shared.fabric.time(now);
+        let Some(running) = shared.fabric.running_mut() else { return false };
+        self.interfaces.handle_delivery(time, running.fabric_mut(), delivery)
+    }
+
+    /// Does what is due by `now`.
+    pub fn handle_timeout(&mut self, shared: &mut Shared, now: Instant) {
+        let time = shared.fabric.time(now);
+        if self.interfaces.poll_timeout().is_some_and(|at| at <= time)
+            && let Some(running) = shared.fabric.running_mut()
+        {
+            self.interfaces.handle_timeout(time, running.fabric_mut());
+        }
+    }
+
+    /// Returns when [`Networks::handle_timeout`] is due, in the fabric's time.
+    pub fn poll_timeout(&self) -> Option<weft_verbs::Instant> {
+        self.interfaces.poll_timeout()
+    }
+}
+
+fn no_host() -> Refusal {
+    refuse(ENODEV, "the program runs as no host of a fabric")
+}
+
+fn mode(connected: bool) -> Mode {
+    if connected { Mode::Connected } else { Mode::Datagram }
+}
+
+/// The names of all hosts and their addresses, as hosts(5) has them. A host's name is its first port's; every port has one
+/// with its interface, too.
+fn hosts_file(running: &mut Running) -> String {
+    let mut text = String::new();
+    let hosts: Vec<(String, Vec<u32>)> = running.hosts().clone().into_iter().collect();
+    let (fabric, addresses) = running.addressed();
+    for (host, adapters) in hosts {
+        let ports =
+            adapters.iter().flat_map(|node| (1..=fabric.port_count(*node)).map(|port| PortRef::new(*node, port)));
+        for (number, ip) in ports.filter_map(|port| addresses.ip(port)).enumerate() {
+            let first = if number == 0 { format!("\t{host}") } else { String::new() };
+            let _ = writeln!(text, "{ip}{first}\t{host}-ib{number}");
+        }
+    }
+    text
+}
+
+/// The groups that every host is in.
+fn all_hosts() -> [IpAddr; 2] {
+    [Ipv4Addr::new(224, 0, 0, 1).into(), Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1).into()]
+}
+
+/// An action for the server: the network, its interface, and a packet for the kernel or the state of the link.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NetworkEffect {
+    /// Hand the kernel a packet.
+    Deliver(Vec<u8>),
+    /// The link has this MTU, or there is none.
+    Link(Option<u32>),
+}
+
+impl Broker {
+    /// Handles a packet that the kernel of a virtual host sends.
+    pub fn handle_ip_packet(&mut self, now: Instant, network: u32, interface: usize, packet: &[u8]) {
+        let Some(id) = self.networks.at(network, interface) else { return };
+        let time = self.shared.fabric.time(now);
+        let Some(running) = self.shared.fabric.running_mut() else { return };
+        self.networks.interfaces.handle_packet(time, running.fabric_mut(), id, packet);
+    }
+
+    /// Handles a change of an interface's addresses in a virtual host.
+    pub fn handle_ip_address(&mut self, now: Instant, network: u32, interface: usize, ip: IpAddr, is_there: bool) {
+        let networks = &mut self.networks;
+        let Some(id) = networks.at(network, interface) else { return };
+        let addresses = networks.addresses.entry(id).or_default();
+        let changed =
+            if is_there && addresses.len() < ADDRESSES_MAX { addresses.insert(ip) } else { addresses.remove(&ip) };
+        let time = self.shared.fabric.time(now);
+        if changed && let Some(running) = self.shared.fabric.running_mut() {
+            networks.set_addresses(time, running.fabric_mut(), id);
+        }
+    }
+
+    /// Handles a change of the routes over an interface of a virtual host.
+    pub fn handle_ip_routes(&mut self, network: u32, interface: usize, routes: Vec<weft_ipoib::Route>) {
+        if let Some(id) = self.networks.at(network, interface) {
+            self.networks.interfaces.set_routes(id, routes);
+        }
+    }
+
+    /// Handles the present name of an interface of a virtual host.
+    pub fn handle_ip_link(&mut self, network: u32, interface: usize, name: String) {
+        if let Some(id) = self.networks.at(network, interface) {
+            self.networks.names.insert(id, name);
+        }
+    }
+
+    /// Lets the switches hand over packets for all interfaces that there are.
+    pub(super) fn take_packets_of_interfaces(&mut self) {
+        self.packet_channels.set_daemon_ports(self.networks.places.keys().map(|id| id.port).collect());
+    }
+
+    /// Carries the packets of interfaces, and takes those for them, on a fabric where every packet travels hop by hop.
+    pub fn carry_interface_packets(&mut self, now: Instant) {
+        let interfaces = &mut self.networks.interfaces;
+        if interfaces.is_empty() {
+            return;
+        }
+        let time = self.shared.fabric.time(now);
+        let Some(running) = self.shared.fabric.running_mut() else { return };
+        for _ in 0..STEPS_MAX {
+            while let Some((from, mut packet)) = interfaces.poll_packet() {
+                self.packet_channels.send(time, running.fabric_mut(), &self.groups, from, &mut packet);
+            }
+            let Some((port, packet)) = self.packet_channels.take_for_daemon() else { return };
+            interfaces.handle_link_packet(time, running.fabric_mut(), port, &packet);
+        }
+    }
+
+    /// Takes the next action for the interfaces of virtual hosts.
+    pub fn poll_network_effect(&mut self) -> Option<(u32, usize, NetworkEffect)> {
+        loop {
+            let (id, effect) = match self.networks.interfaces.poll_effect()? {
+                Effect::Deliver(id, packet) => (id, NetworkEffect::Deliver(packet)),
+                Effect::Link(id, mtu) => (id, NetworkEffect::Link(mtu)),
+            };
+            if let Some((network, interface)) = self.networks.places.get(&id) {
+                return Some((*network, *interface, effect));
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Networks of virtual hosts: each host that a program runs as has namespaces, IPoIB interfaces and a socket of the
+//! daemon's in them. They end with their fabric, except as far as programs are still in them.
+
+mod keeper;
+mod routing;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::Ipv6Addr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use weft_sys::memory;
+use weft_sys::tun::Tun;
+
+use keeper::Keeper;
+pub use keeper::{HostSetup, INTERFACES_MAX, InterfaceSetup, Made, MadeInterface};
+use routing::Routing;
+
+use crate::rtnl_changes;
+
+/// Flags of an interface that is up, and that has a link, too.
+const IFF_UP: u32 = 1;
+const IFF_RUNNING: u32 = 0x40;
+
+/// Sender of the queries for multicast groups. No port has this address: its GUID is not one.
+const QUERIER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+
+/// The networks of all hosts, by number.
+#[derive(Debug, Default)]
+pub struct HostNetworks {
+    keeper: Option<Keeper>,
+    of: BTreeMap<u32, Made>,
+    /// Their routes.
+    routing: BTreeMap<u32, Routing>,
+    /// Interfaces that are up, and those that also have a link, by network and index.
+    up: BTreeSet<(u32, u32)>,
+    running: BTreeSet<(u32, u32)>,
+    /// Those that are not watched yet.
+    new: Vec<u32>,
+    /// Interfaces that are not watched yet, by network and place.
+    new_interfaces: Vec<(u32, usize)>,
+    /// The hosts' names, as hosts(5) has them.
+    hosts_file: Option<OwnedFd>,
+}
+
+impl HostNetworks {
+    /// Makes the network of a host, unless it is there.
+    ///
+    /// # Errors
+    /// The system refuses namespaces, or has no room for more.
+    pub fn open(&mut self, network: u32, setup: &HostSetup) -> io::Result<&Made> {
+        if !self.of.contains_key(&network) {
+            if self.keeper.is_none() {
+                self.keeper = Some(Keeper::start()?);
+            }
+            let keeper = self.keeper.as_ref().ok_or(io::ErrorKind::NotFound)?;
+            let made = keeper.make(setup)?;
+            self.new_interfaces.extend(made.interfaces.keys().map(|place| (network, *place)));
+            self.of.insert(network, made);
+            self.new.push(network);
+        }
+        self.of.get(&network).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Makes an interface in a network.
+    ///
+    /// # Errors
+    /// The network is not there, the name is taken, or the system has no room for more.
+    pub fn add_interface(&mut self, network: u32, place: usize, setup: &InterfaceSetup) -> io::Result<()> {
+        let (Some(keeper), Some(made)) = (&self.keeper, self.of.get_mut(&network)) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let interface = keeper.add(made.namespaces.net.as_fd(), setup)?;
+        made.interfaces.insert(place, interface);
+        self.new_interfaces.push((network, place));
+        Ok(())
+    }
+
+    /// Removes an interface: it ends with its descriptor.
+    pub fn remove_interface(&mut self, network: u32, place: usize) {
+        if let Some(gone) = self.of.get_mut(&network).and_then(|made| made.interfaces.remove(&place)) {
+            self.up.remove(&(network, gone.index));
+            self.running.remove(&(network, gone.index));
+        }
+    }
+
+    /// Returns a network.
+    pub fn get(&self, network: u32) -> Option<&Made> {
+        self.of.get(&network)
+    }
+
+    /// Keeps the file of the hosts' names.
+    pub fn set_hosts_file(&mut self, text: &str) -> io::Result<()> {
+        let file = memory::sealed_file("weft-hosts", text.len() as u64)?;
+        file.write_all_at(text.as_bytes(), 0)?;
+        self.hosts_file = Some(file.into());
+        Ok(())
+    }
+
+    /// Returns the descriptors for programs of a network: file of the hosts' names, user namespace if there is one,
+    /// network, UTS.
+    pub fn namespaces(&self, network: u32) -> Vec<BorrowedFd<'_>> {
+        let Some(made) = self.of.get(&network) else { return Vec::new() };
+        let (hosts, user) = (self.hosts_file.as_ref(), made.namespaces.user.as_ref());
+        hosts
+            .into_iter()
+            .chain(user)
+            .map(AsFd::as_fd)
+            .chain([made.namespaces.net.as_fd(), made.namespaces.uts.as_fd()])
+            .collect()
+    }
+
+    /// Returns an interface of a network.
+    pub fn tun(&self, network: u32, interface: usize) -> Option<&Tun> {
+        self.of.get(&network)?.interfaces.get(&interface).map(|interface| &interface.tun)
+    }
+
+    /// Tells the kernel an interface's link: its MTU, or that there is none.
+    pub fn set_link(&self, network: u32, interface: usize, mtu: Option<u32>) {
+        let Some(made) = self.of.get(&network) else { return };
+        let Some(MadeInterface { index, tun, .. }) = made.interfaces.get(&interface) else { return };
+        // The kernel's answers come among the changes. A user who has set another MTU, or removed the interface, has
+        // had the last word.
+        let _ = tun.set_carrier(mtu.is_some());
+        if let Some(mtu) = mtu {
+            let _ = made.routes.send(&rtnl_changes::set_mtu(*index, mtu));
+        }
+    }
+
+    /// Returns the networks that came since the last call.
+    pub fn take_new(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.new)
+    }
+
+    /// Returns the interfaces that came since the last call, by network and place.
+    pub fn take_new_interfaces(&mut self) -> Vec<(u32, usize)> {
+        std::mem::take(&mut self.new_interfaces)
+    }
+
+    /// Returns the place of an interface in its network.
+    pub fn place(&self, network: u32, ifindex: u32) -> Option<usize> {
+        self.of.get(&network)?.interfaces.iter().find(|(_, one)| one.index == ifindex).map(|(place, _)| *place)
+    }
+
+    /// Follows the flags of an interface. One that is switched on gets its link-local address, which the kernel took when
+    /// it was switched off. One that begins to transmit is asked for its multicast groups: earlier reports are lost.
+    pub fn follow_link(&mut self, network: u32, ifindex: u32, flags: u32) {
+        let Some(place) = self.place(network, ifindex) else { return };
+        if flags & IFF_UP == 0 {
+            self.up.remove(&(network, ifindex));
+        } else if self.up.insert((network, ifindex))
+            && let Some(made) = self.of.get(&network)
+            && let Some(ip) = made.interfaces.get(&place).and_then(|interface| interface.link_local)
+        {
+            // The kernel's answer comes among the changes: the address may be there already.
+            let _ = made.routes.send(&rtnl_changes::add_address(ifindex, ip, keeper::LINK_LOCAL_PREFIX));
+        }
+        if flags & IFF_RUNNING == 0 {
+            self.running.remove(&(network, ifindex));
+        } else if self.running.insert((network, ifindex))
+            && let Some(tun) = self.tun(network, place)
+        {
+            // A full queue loses a query, as a link does; the next report of the kernel counts then.
+            weft_ipoib::queries(QUERIER).iter().for_each(|query| drop(tun.write(query)));
+        }
+    }
+
+    /// Returns what is known of a network's routes.
+    pub fn routing(&mut self, network: u32) -> &mut Routing {
+        self.routing.entry(network).or_default()
+    }
+
+    /// Requests a network's routes from the kernel where reports of changes may be missing.
+    pub fn request_routes(&mut self, network: u32) {
+        if let Some(request) = self.routing.entry(network).or_default().poll_request()
+            && let Some(made) = self.of.get(&network)
+            && made.routes.send(&request).is_err()
+        {
+            self.routing.remove(&network);
+        }
+    }
+
+    /// Closes all of them.
+    pub fn clear(&mut self) {
+        *self = HostNetworks::default();
+    }
+}
