@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use anyhow::{Context, Result, bail};
+use weft_ipc::{Client, ConnectOptions, HOST_VARIABLE, Spawn};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::unix::{self, Wait};
 
@@ -50,7 +51,7 @@ impl Control {
     /// # Errors
     /// Another manager runs on this port.
     pub fn listen(guid: u64, epoll: &Epoll, token: u64) -> Result<Control> {
-        let listener = match unix::listen_abstract(&name(guid), 8) {
+        let listener = match socket().and_then(|socket| unix::listen_with(socket, &name(guid), 8)) {
             Ok(listener) => listener,
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 bail!(
@@ -195,9 +196,27 @@ impl Control {
     }
 }
 
-/// PortGUIDs with a Weft subnet manager in this network namespace.
+/// Returns a session with the daemon, if this program runs as a virtual host: its network namespace may be the host's,
+/// while a subnet manager is found in that of the machine.
+fn session() -> Option<Client> {
+    std::env::var_os(HOST_VARIABLE)?;
+    let options = ConnectOptions { program: "weft sm".to_owned(), spawn: Spawn::Never, ..ConnectOptions::default() };
+    Client::connect(&options).ok()
+}
+
+/// Returns a new socket of the machine's network namespace.
+fn socket() -> io::Result<OwnedFd> {
+    match session().and_then(|mut client| client.machine_socket().ok()) {
+        Some(socket) => Ok(socket),
+        None => unix::socket(),
+    }
+}
+
+/// PortGUIDs with a Weft subnet manager on this machine, as far as this network namespace belongs to it.
 pub fn running() -> Vec<u64> {
-    let text = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let daemon = session().and_then(|mut client| client.status().ok()).map(|status| status.pid);
+    let list = daemon.map_or("/proc/net/unix".to_owned(), |pid| format!("/proc/{pid}/net/unix"));
+    let text = std::fs::read_to_string(list).unwrap_or_default();
     let names = text.lines().filter_map(|line| line.split_whitespace().last()?.strip_prefix('@')?.strip_prefix(PREFIX));
     let mut guids: Vec<u64> = names.filter_map(|guid| u64::from_str_radix(guid, 16).ok()).collect();
     guids.sort_unstable();
@@ -223,7 +242,8 @@ impl Conversation {
                 bail!("several subnet managers run here, say which with --guid: {}", names.join(", "))
             }
         };
-        let fd = unix::connect_abstract(&name(guid))
+        let fd = socket()
+            .and_then(|socket| unix::connect_with(socket, &name(guid)))
             .with_context(|| format!("no subnet manager of weft answers on port 0x{guid:016x}"))?;
         Ok(Conversation(fd))
     }

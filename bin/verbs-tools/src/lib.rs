@@ -4,6 +4,7 @@
 //! - [`tools`] has a file for each tool and the table of them;
 //! - [`perf`] measures bandwidth, latency and message rate;
 //! - `pingpong` is shared by the `ibv_*_pingpong` tools, `cm_tools` by those of the connection manager;
+//! - [`ud_echo`] is the datagram part of `weft up --test pingall`;
 //! - [`devinfo`] has the attributes that `ibv_devinfo` prints.
 
 mod cm_tools;
@@ -11,6 +12,7 @@ pub mod devinfo;
 pub mod perf;
 mod pingpong;
 pub mod tools;
+pub mod ud_echo;
 
 // The modules name these `crate::output`, `crate::errln!` and so on.
 use weft_tool::{errln, errno, getopt, outln, output, spin};

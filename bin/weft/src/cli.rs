@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cable, cdi, cm, daemon, dev, diagnose, doctor, env, environment, link, manual, monitor, node, qp, resource, run,
-    sm, stat, status, system, topology, up,
+    cable, capture, cdi, cm, daemon, dev, diagnose, doctor, env, environment, hosts, link, manual, monitor, node,
+    pingall, qp, resource, run, sm, stat, status, system, topology, up,
 };
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
@@ -23,6 +23,12 @@ pub enum Command {
     Demo(crate::commands::demo::DemoArgs),
     /// Run a program with Weft's libraries and devices
     Run(run::RunArgs),
+    /// Start a shell as a host of the fabric
+    Shell(hosts::ShellArgs),
+    /// Run a program on many hosts of the fabric: weft exec node[1-8] -- hostname, weft exec --all -- hostname
+    Exec(hosts::ExecArgs),
+    /// Remote shell onto a host of the fabric, with rsh's and ssh's command line: mpirun --mca plm_rsh_agent "weft rsh"
+    Rsh(hosts::RshArgs),
     /// Print the variables that make programs use Weft: eval $(weft env)
     Env(env::EnvArgs),
     /// Write a specification that gives containers Weft's devices: podman run --device weft.internal/hca=all
@@ -55,6 +61,15 @@ pub enum Command {
     Topology(topology::TopologyArgs),
     /// Cut, join and degrade cables of the fabric
     Cable(cable::CableArgs),
+    /// Capture packets of the fabric for Wireshark: weft capture -w FILE
+    ///
+    /// The file has the management datagrams that the hosts' adapters send and receive (subnet management, queries and
+    /// joins, connection management) and the packets of their IPoIB interfaces, as InfiniBand packets from LRH to VCRC.
+    /// A packet between two captured hosts is there twice: as sent, and as received.
+    ///
+    /// Data packets of programs pass directly from process to process and are not in it: `weft run --pcap` captures
+    /// them.
+    Capture(capture::CaptureArgs),
     /// Power nodes of the fabric off and on
     Node(node::NodeArgs),
     /// Run the subnet manager, query and control it, or try it on a fabric description
@@ -74,6 +89,9 @@ pub enum Command {
     /// Write the manual pages into a directory
     #[command(hide = true)]
     ManualPages(manual::ManualPagesArgs),
+    /// The part of `weft up --test pingall` that runs as a host
+    #[command(hide = true)]
+    PingallHost(pingall::HostArgs),
     /// Print the version
     Version,
 }

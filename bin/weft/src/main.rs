@@ -29,7 +29,12 @@ fn run() -> ExitCode {
     if let Some((tool, rest)) = tool_of(&args) {
         return (tool.run)(rest);
     }
-    let args = as_rdma(&args).unwrap_or(args);
+    if let Some((own_name, rest)) = args.split_first()
+        && Path::new(own_name).file_name().is_some_and(|name| name == "ip")
+    {
+        return commands::ip::run(rest);
+    }
+    let args = as_rdma(&args).or_else(|| as_rsh(&args)).unwrap_or(args);
     let args = about_environment(&args).unwrap_or(args);
     let matches = full_command().get_matches_from(args);
     let cli = match Cli::from_arg_matches(&matches) {
@@ -39,6 +44,9 @@ fn run() -> ExitCode {
     match cli.command {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Run(args) => commands::run::run(&args),
+        Command::Shell(args) => commands::hosts::shell(&args),
+        Command::Exec(args) => commands::hosts::exec(&args),
+        Command::Rsh(args) => commands::hosts::rsh(&args),
         Command::Env(args) => commands::env::run(&args),
         Command::Cdi(args) => commands::cdi::run(&args),
         Command::Environment(args) => commands::environment::run(&args),
@@ -48,6 +56,7 @@ fn run() -> ExitCode {
         Command::Stat(args) => commands::stat::run(&args),
         Command::Qp(args) => commands::qp::run(&args),
         Command::System(args) => commands::system::run(&args),
+        Command::Capture(args) => commands::capture::run(&args),
         Command::Monitor(args) => commands::monitor::run(&args),
         Command::Cm(args) => commands::cm::run(&args),
         Command::Up(args) => commands::up::run(&args),
@@ -63,6 +72,7 @@ fn run() -> ExitCode {
         Command::Daemon(args) => commands::daemon::run(&args),
         Command::Completions(args) => commands::manual::completions(full_command(), &args),
         Command::ManualPages(args) => commands::manual::pages(full_command(), &args),
+        Command::PingallHost(args) => commands::pingall::run_host(&args),
         Command::Version => version(),
     }
 }
@@ -98,6 +108,13 @@ fn as_rdma(args: &[OsString]) -> Option<Vec<OsString>> {
     ours.extend(rest.iter().skip(1).cloned());
     ours.extend(shows_links.then(|| OsString::from("show")));
     Some(ours)
+}
+
+/// Rewrites `weft-rsh node1 true`: some launchers take the name of a remote shell without arguments.
+fn as_rsh(args: &[OsString]) -> Option<Vec<OsString>> {
+    let (own_name, rest) = args.split_first()?;
+    let command = [own_name, &OsString::from("rsh")];
+    (Path::new(own_name).file_name()? == "weft-rsh").then(|| command.into_iter().chain(rest).cloned().collect())
 }
 
 /// The first object of `rdma`, in iproute2's order, that starts with this word.
@@ -167,6 +184,12 @@ mod tests {
         ] {
             assert_eq!(as_rdma(&args(line)).unwrap()[1..], args(expected), "{line}");
         }
+    }
+
+    #[test]
+    fn a_link_is_a_remote_shell() {
+        assert_eq!(as_rsh(&args("bin/weft-rsh node1 true")).unwrap()[1..], args("rsh node1 true"));
+        assert!(as_rsh(&args("weft rsh node1")).is_none());
     }
 
     #[test]

@@ -36,8 +36,13 @@ impl<'a> Fabric<'a> {
 
     /// Brings up a fabric with the subnet manager of `weft up`, and waits until the subnet is up.
     pub fn managed(lab: &'a Lab, words: &[&str]) -> Result<Fabric<'a>> {
-        lab.weft(lab.client(), Who::Root, &[], &[&["up"], words].concat())?.success()?;
-        Ok(Fabric { lab, who: Who::Root })
+        Ok(Fabric::managed_by(lab, Who::Root, words)?.0)
+    }
+
+    /// The same for a user, who also runs the fabric's programs. Returns the output of `weft up`, too.
+    pub fn managed_by(lab: &'a Lab, who: Who, words: &[&str]) -> Result<(Fabric<'a>, String)> {
+        let said = lab.weft(lab.client(), who, &[], &[&["up"], words].concat())?.success()?.text;
+        Ok((Fabric { lab, who }, said))
     }
 
     /// Brings up a fabric of a user, who also runs its programs. Returns the output of `weft up`, too.
@@ -56,11 +61,25 @@ impl<'a> Fabric<'a> {
         Ok(self.lab.weft(self.lab.client(), self.who, &[], words)?.success()?.text)
     }
 
+    /// Runs `weft WORDS` to its end, whatever that is.
+    pub fn try_weft(&self, words: &[&str]) -> Result<Ended> {
+        self.lab.weft(self.lab.client(), self.who, &[], words)
+    }
+
     /// Returns the command line that runs a program as one of the hosts.
     pub fn words(&self, host: &str, words: &[&str]) -> Result<Vec<String>> {
+        self.words_with(&["--host", host, "--"], words)
+    }
+
+    fn words_with(&self, options: &[&str], words: &[&str]) -> Result<Vec<String>> {
         let weft = product::weft()?;
         let weft = weft.to_str().context("the product's path is not UTF-8")?;
-        Ok(self.lab.bare(self.lab.client(), self.who, &[&[weft, "run", "--host", host, "--"], words].concat()))
+        Ok(self.lab.bare(self.lab.client(), self.who, &[&[weft, "run"], options, words].concat()))
+    }
+
+    /// Returns the command line that runs a program with the adapters of a host, which gets no IPoIB interface by it.
+    pub fn words_without_ib0(&self, host: &str, words: &[&str]) -> Result<Vec<String>> {
+        self.words_with(&["--host", host, "--machine-network", "--"], words)
     }
 
     /// Runs a program to its end as a host.

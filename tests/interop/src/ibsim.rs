@@ -20,7 +20,9 @@ const LIFE_S: u32 = 1000;
 /// Linux's in-memory file system.
 const MEMORY: &str = "/dev/shm";
 /// Time limit for the simulator and the subnet manager to be ready.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_secs(90);
+/// Starts of the subnet manager within that time.
+const OPENSM_STARTS: u32 = 3;
 
 /// A simulated fabric in a lab's namespace.
 #[derive(Debug)]
@@ -198,7 +200,6 @@ impl<'a> IbSim<'a> {
     pub fn opensm(&self, host: &str, stays: bool) -> Result<Proc> {
         let file = |name: &str| self.lab.file(name).display().to_string();
         let (log, config) = (file("opensm.log"), file("opensm.conf"));
-        let _ = std::fs::remove_file(&log);
         let partitions = product::root().join("tests/interop/golden/ib_partitions.conf");
         let (dump, partitions) = (file(""), partitions.display());
         let lines = format!("dump_files_dir {dump}\npartition_config_file {partitions}\nforce_log_flush TRUE\n");
@@ -206,18 +207,30 @@ impl<'a> IbSim<'a> {
         let words = ["opensm", "-F", &config, "-p", "14", "-f", &log];
         let mut words = self.words(host, &words);
         words.extend((!stays).then(|| "-o".to_owned()));
-        // A cache directory of its own: cached LIDs of another fabric with the same node names are wrong here.
-        let mut opensm = self.stay(&words, &[("OSM_CACHE_DIR", &file(""))])?;
-        let is_up = |_: &Proc| std::fs::read_to_string(&log).is_ok_and(|text| text.contains("SUBNET UP"));
-        if !opensm.wait_until(READY_WITHIN, is_up) {
-            let log = std::fs::read_to_string(&log).unwrap_or_default();
-            let end = log.lines().rev().take(10).collect::<Vec<_>>().join("\n        ");
-            bail!("no SUBNET UP: {}\n      its log, the last line first:\n        {end}", opensm.kill().report());
-        }
+        let mut opensm = self.bring_up(&words, &log)?;
         if !stays {
             opensm.wait_until(READY_WITHIN, |_| false);
         }
         Ok(opensm)
+    }
+
+    /// Starts OpenSM until the subnet is up: on a busy machine it and the simulator at times miss each other's first
+    /// message, and both wait.
+    fn bring_up(&self, words: &[String], log: &str) -> Result<Proc> {
+        let read = || std::fs::read_to_string(log).unwrap_or_default();
+        let mut report = String::new();
+        // A cache directory of its own: cached LIDs of another fabric with the same node names are wrong here.
+        let cache = self.lab.file("").display().to_string();
+        for _ in 0..OPENSM_STARTS {
+            let _ = std::fs::remove_file(log);
+            let mut opensm = self.stay(words, &[("OSM_CACHE_DIR", &cache)])?;
+            if opensm.wait_until(READY_WITHIN / OPENSM_STARTS, |_| read().contains("SUBNET UP")) {
+                return Ok(opensm);
+            }
+            report = opensm.kill().report();
+        }
+        let end = read().lines().rev().take(10).collect::<Vec<_>>().join("\n        ");
+        bail!("no SUBNET UP: {report}\n      its log, the last line first:\n        {end}")
     }
 }
 

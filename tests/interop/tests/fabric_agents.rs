@@ -151,7 +151,7 @@ fn stopped(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let words = ["ib_send_bw", "-c", "UD", "-s", "2048", "-n", "5000000", "-d", "weft0"];
     let mut server = lab.start_line(&fabric.words("node1", &words)?, &[])?;
     ensure!(server.wait_listening(18515, Duration::from_secs(15)), "the server does not listen:\n{}", server.text());
-    let client = lab.start_line(&fabric.words("node2", &[&words[..], &["127.0.0.1"]].concat())?, &[])?;
+    let client = lab.start_line(&fabric.words("node2", &[&words[..], &["node1"]].concat())?, &[])?;
     std::thread::sleep(Duration::from_millis(1500));
     server.signal(Signal::STOP);
     let mut after = (Vec::new(), Vec::new());

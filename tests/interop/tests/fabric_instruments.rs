@@ -33,7 +33,7 @@ fn start_writes(lab: &Lab, fabric: &Fabric<'_>) -> Result<(Proc, Proc)> {
     let words = ["ib_write_bw", "-d", "weft0", "-F", "-D", "30"];
     let mut server = lab.start_line(&fabric.words("node2", &words)?, &[])?;
     ensure!(server.wait_listening(18515, Duration::from_secs(15)), "the server does not listen:\n{}", server.text());
-    let client = lab.start_line(&fabric.words("node3", &[&words[..], &["127.0.0.1"]].concat())?, &[])?;
+    let client = lab.start_line(&fabric.words("node3", &[&words[..], &["node2"]].concat())?, &[])?;
     Ok((server, client))
 }
 

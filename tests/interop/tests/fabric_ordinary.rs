@@ -69,7 +69,7 @@ fn exchange(lab: &Lab, fabric: &Fabric<'_>, line: &str) -> Result<()> {
     let mut words: Vec<_> = line.split_whitespace().collect();
     let mut server = lab.start_line(&fabric.words(SERVER, &words)?, &[])?;
     ensure!(server.wait_listening(18515, LIMIT), "the server does not listen:\n{}", server.text());
-    words.push("127.0.0.1");
+    words.push(SERVER);
     fabric.run(CLIENT, &words)?.success()?;
     server.wait(LIMIT).success().map(drop)
 }

@@ -77,7 +77,7 @@ fn exchange(lab: &Lab, fabric: &Fabric<'_>, line: &str) -> Result<()> {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     let mut server = lab.start_line(&fabric.words("node1", &words)?, &[])?;
     ensure!(server.wait_listening(18515, Duration::from_secs(15)), "the server does not listen:\n{}", server.text());
-    words.push("127.0.0.1");
+    words.push("node1");
     lab.start_line(&fabric.words("node2", &words)?, &[])?.wait(Duration::from_secs(30)).success()?;
     server.wait(Duration::from_secs(10)).success().map(drop)
 }

@@ -18,7 +18,7 @@ const SHAPES: &[(&[&str], &str, usize)] = &[
 const LIMIT: Duration = Duration::from_secs(20);
 /// Time limit for a server to be ready.
 const SERVES_WITHIN: Duration = Duration::from_secs(10);
-/// TCP ports by which the pairs of a ring find each other, one for each pair: all hosts share the lab's.
+/// TCP ports by which the pairs of a ring find each other, one for each pair.
 const FIRST_PORT: u16 = 18600;
 /// Tries to reach a server that may not listen yet.
 const TRIES_MAX: u32 = 25;
@@ -119,7 +119,7 @@ impl Ring<'_> {
             let line = format!("ibv_rc_pingpong -c -n 100 -p {port} {options}");
             let mut server = self.start(self.next(place), &line)?;
             ensure!(server.wait_listening(port, SERVES_WITHIN), "it does not listen:\n{}", server.text());
-            let client = self.start(place, &format!("{line} 127.0.0.1"))?.wait(LIMIT).success()?;
+            let client = self.start(place, &format!("{line} {}", host(self.next(place))))?.wait(LIMIT).success()?;
             let server = server.wait(LIMIT).success()?;
             let wanted = format!("remote address: LID {:#06x}", self.lids[self.next(place)]);
             ensure!(client.text.contains(&wanted), "no {wanted:?}: {}", client.report());

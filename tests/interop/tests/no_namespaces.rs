@@ -132,6 +132,53 @@ fn applications_run() {
 }
 
 #[test]
+fn hosts_have_the_machine_s_network() {
+    if !skip::have("hosts without namespaces", &["ip", "ibv_devinfo", "ibv_rc_pingpong"]) {
+        return;
+    }
+    let mut table = Table::new("without namespaces: hosts of a fabric");
+    for sandbox in Sandbox::ALL {
+        let lab = lab(Shape::Loopback, sandbox);
+        // The lines that come once are recorded below it.
+        let told = lab.file("told");
+        std::fs::create_dir_all(&told).expect("a directory");
+        std::fs::set_permissions(&told, std::os::unix::fs::PermissionsExt::from_mode(0o1777)).expect("permissions");
+        let env = [("TMPDIR", utf8(&told).expect("a path"))];
+        let weft = |env: &[(&str, &str)], words: &[&str]| lab.weft(lab.client(), WHO, env, words)?.success();
+        const TOLD: &str = "the machine's network and host name, not those of node1";
+        table.case(&format!("{sandbox:?}: one line, once"), || {
+            weft(&[], &["up", "--star", "2"])?;
+            let run = ["run", "--host", "node1", "--", "ibv_devinfo"];
+            let quiet = weft(&env, &["run", "-q", "--host", "node1", "--", "ibv_devinfo"])?;
+            ensure!(!quiet.text.contains("weft run:"), "{}", quiet.report());
+            let quiet = weft(&[env[0], ("WEFT_QUIET", "1")], &run)?;
+            ensure!(!quiet.text.contains("weft run:"), "{}", quiet.report());
+            let first = weft(&env, &run)?;
+            ensure!(first.text.matches(TOLD).count() == 1 && first.text.contains("PORT_ACTIVE"), "{}", first.report());
+            let second = weft(&env, &run)?;
+            ensure!(!second.text.contains("weft run:") && second.text.contains("PORT_ACTIVE"), "{}", second.report());
+            Ok(())
+        });
+        table.case(&format!("{sandbox:?}: data, by the machine's TCP"), || {
+            let quiet = [("WEFT_QUIET", "1")];
+            let words = ["ibv_rc_pingpong", "-c", "-n", "100"];
+            weft(&quiet, &[&["run", "-d", "--host", "node2", "--"], &words[..]].concat())?;
+            let client = [&["run", "--host", "node1", "--"], &words[..], &["127.0.0.1"]].concat();
+            let text = weft(&quiet, &client)?.text;
+            ensure!(text.contains("100 iters") && !text.contains("invalid data"), "{text}");
+            Ok(())
+        });
+        table.case(&format!("{sandbox:?}: pingall says that it leaves IP out"), || {
+            let text = weft(&[("WEFT_QUIET", "1")], &["up", "--replace", "--star", "2", "--test", "pingall"])?.text;
+            ensure!(text.contains("not tested: the hosts have the machine's network"), "{text}");
+            ensure!(text.ends_with("Results: 0% lost (4/4 received)\n"), "{text}");
+            weft(&[], &["down"]).map(drop)
+        });
+    }
+    table.finish();
+}
+
+#[test]
 fn counters_are_live_and_the_tree_goes() {
     if !skip::have("counters without namespaces", &["ip", "ib_write_bw"]) {
         return;

@@ -112,7 +112,7 @@ fn on_a_fabric(fabric: &Fabric<'_>, lab: &Lab, program: &str) -> Result<()> {
     };
     let mut server = start("node1", "")?;
     ensure!(server.wait_listening(DEFAULT_PORT, Duration::from_secs(15)), "the server does not listen");
-    let client = start("node2", "127.0.0.1")?.wait(Duration::from_secs(60)).success()?;
+    let client = start("node2", "node1")?.wait(Duration::from_secs(60)).success()?;
     judge(&client, &server.wait(Duration::from_secs(10)).success()?)
 }
 

@@ -174,7 +174,8 @@ fn a_manager_is_spoken_to() {
     });
     table.case("OpenSM's console by TCP", || {
         let script = "exec 3<>/dev/tcp/127.0.0.1/18611; cat >&3; cat <&3";
-        let line = lab.bare(lab.client(), Who::Root, &["timeout", "5", "bash", "-c", script]);
+        // The console listens on the loopback of the manager's host.
+        let line = fabric.words("node1", &["timeout", "5", "bash", "-c", script])?;
         let mut child = std::process::Command::new(&line[0])
             .args(&line[1..])
             .stdin(std::process::Stdio::piped())

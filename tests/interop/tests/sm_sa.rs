@@ -65,7 +65,8 @@ fn manager(lab: &Lab, fabric: &Fabric<'_>, more: &str) -> Result<Proc> {
     let log = lab.file("weft-sm.log");
     let words =
         [&weft.display().to_string(), "sm", "-F", &config.display().to_string(), "-f", &log.display().to_string()];
-    let mut proc = lab.start_line(&fabric.words("node1", &words)?, &[("OSM_CACHE_DIR", &dir.display().to_string())])?;
+    let words = fabric.words_without_ib0("node1", &words)?;
+    let mut proc = lab.start_line(&words, &[("OSM_CACHE_DIR", &dir.display().to_string())])?;
     ensure!(proc.wait_until(WITHIN, |proc| proc.text().contains("Entering MASTER")), "{}", proc.kill().report());
     fabric.wait("all links are active", |status| {
         status["links"]["init"] == 0 && status["links"]["armed"] == 0 && status["links"]["active"] != 0
@@ -78,7 +79,8 @@ fn opensm(lab: &Lab, fabric: &Fabric<'_>) -> Result<Proc> {
     let (dir, config, log) = (lab.file("cache"), lab.file("opensm.conf"), lab.file("opensm.log"));
     std::fs::write(&config, format!("{CONF}dump_files_dir {}\nforce_log_flush TRUE\n", dir.display()))?;
     let words = ["opensm", "-F", &config.display().to_string(), "-f", &log.display().to_string()];
-    let mut proc = lab.start_line(&fabric.words("node1", &words)?, &[("OSM_CACHE_DIR", &dir.display().to_string())])?;
+    let words = fabric.words_without_ib0("node1", &words)?;
+    let mut proc = lab.start_line(&words, &[("OSM_CACHE_DIR", &dir.display().to_string())])?;
     let up = |_: &Proc| std::fs::read_to_string(&log).is_ok_and(|text| text.contains("SUBNET UP"));
     ensure!(proc.wait_until(WITHIN, up), "{}", proc.kill().report());
     Ok(proc)
@@ -128,7 +130,8 @@ fn answers(lab: &Lab, fabric: &Fabric<'_>) -> Result<BTreeMap<String, Vec<String
     let script = lab.file("questions.sh");
     let line = |words: &str| format!("echo '### '\"saquery {words}\"\nsaquery {words} 2>&1\necho \"exit $?\"\n");
     std::fs::write(&script, QUESTIONS.lines().map(line).collect::<String>())?;
-    let said = fabric.run("node2", &["sh", &script.display().to_string()])?;
+    let words = fabric.words_without_ib0("node2", &["sh", &script.display().to_string()])?;
+    let said = lab.start_line(&words, &[])?.wait(Duration::from_secs(60));
     let mut answers = BTreeMap::new();
     for part in said.text.split("### ").skip(1) {
         let (words, answer) = part.split_once('\n').unwrap_or((part, ""));

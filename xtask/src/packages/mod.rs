@@ -23,6 +23,9 @@ const NEEDED: &[(&str, &str)] = &[
     ("librdmacm-dev", "/usr/include/rdma/rdma_cma.h"),
     ("libibumad-dev", "/usr/include/infiniband/umad.h"),
     ("iproute2", "/sbin/ip"),
+    // IP over InfiniBand between virtual hosts.
+    ("iputils-ping", "/bin/ping"),
+    ("iperf3", "/usr/bin/iperf3"),
     // Application middleware; `bench` compares with the first two.
     ("ucx-utils", "/usr/bin/ucx_perftest"),
     ("libfabric-bin", "/usr/bin/fi_pingpong"),

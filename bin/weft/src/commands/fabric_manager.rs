@@ -68,7 +68,7 @@ fn choose_node<'a>(name: Option<&str>, topology: &'a Topology) -> Result<Option<
 }
 
 /// Lists the names of all hosts: `hosts are node1..node16`.
-fn hosts_of(topology: &Topology) -> String {
+pub(super) fn hosts_of(topology: &Topology) -> String {
     let names = topology.host_names();
     let numbered = |(place, name): (usize, &&str)| name.strip_prefix("node") == Some((place + 1).to_string().as_str());
     match names.as_slice() {

@@ -1,6 +1,7 @@
 //! The subcommands of `weft` that are Weft's own.
 
 pub mod cable;
+pub mod capture;
 pub mod cdi;
 pub mod cm;
 pub mod daemon;
@@ -13,12 +14,15 @@ pub mod env;
 pub mod environment;
 mod fabric_manager;
 mod fabric_summary;
+pub mod hosts;
+pub mod ip;
 mod iproute;
 pub mod link;
 pub mod manual;
 pub mod monitor;
 pub mod node;
 mod own_view;
+pub mod pingall;
 pub mod qp;
 pub mod resource;
 pub mod run;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use weft_fabric::topology::Topology;
 use weft_ipc::fabric::{FabricRequest, HostPrograms, SmPort, pack};
 use weft_ipc::{Client, RequestError, Spawn};
@@ -12,7 +12,8 @@ use weft_tool::topology_source::SourceArgs;
 
 use super::fabric_manager::FabricManager;
 use super::fabric_summary::summary;
-use crate::outln;
+use super::pingall::{self, Report};
+use crate::{outln, output};
 
 /// Options of `weft up`.
 #[derive(Args, Debug)]
@@ -28,6 +29,9 @@ pub struct UpArgs {
     /// Forward every packet hop by hop through the switches, where cable faults act on each packet
     #[arg(long)]
     packets: bool,
+    /// Mode in which the hosts' IPoIB interfaces start
+    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    ipoib_mode: IpoibMode,
     /// Start no subnet manager; links stay in state Init until one starts
     #[arg(long)]
     no_sm: bool,
@@ -40,9 +44,29 @@ pub struct UpArgs {
     /// Do not wait until the subnet is up; implied by --no-sm
     #[arg(long)]
     no_wait: bool,
+    /// Test the fabric once it is up: pingall: every host pings every other, by LID, verbs and IP
+    #[arg(long, value_enum, value_name = "TEST", conflicts_with_all = ["no_sm", "no_wait"])]
+    test: Option<Test>,
     /// Print JSON
     #[arg(short, long)]
     json: bool,
+}
+
+/// Tests of a fabric that is up.
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Test {
+    /// Every host pings every other, or a sample of 64 others, by LID, verbs and IP over InfiniBand
+    Pingall,
+}
+
+/// Mode of an IPoIB interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+enum IpoibMode {
+    /// Datagrams; an MTU of 2044 or 4092 bytes
+    #[default]
+    Datagram,
+    /// Reliable connections between neighbours in this mode; an MTU of 65520 bytes
+    Connected,
 }
 
 /// Brings a fabric up.
@@ -99,7 +123,8 @@ fn up(args: &UpArgs) -> Result<(), String> {
         let bereft = take_down(&mut client).map_err(spell)?;
         bereft.iter().filter(|_| !args.json).for_each(|line| outln!("{line}"));
     }
-    client.fabric_up(&bytes, args.seed, args.packets, false).map_err(spell)?;
+    let connected = args.ipoib_mode == IpoibMode::Connected;
+    client.fabric_up(&bytes, args.seed, args.packets, connected).map_err(spell)?;
     let managed = match &manager {
         Some(manager) => manager.start(args.no_wait),
         None => Ok(()),
@@ -108,8 +133,13 @@ fn up(args: &UpArgs) -> Result<(), String> {
     if args.json {
         let mut value = super::status::fabric_json(&super::status::Fabric { status, hosts: Vec::new(), picture: None });
         value["sm_host"] = manager.as_ref().map(FabricManager::host).into();
+        let report = if managed.is_ok() { pinged(args, &topology)? } else { None };
+        if let Some(report) = &report {
+            value["pingall"] = report.json();
+        }
         outln!("{value}");
-        return managed.map_err(|error| format!("the fabric is up, its subnet is not: {error}"));
+        managed.map_err(|error| format!("the fabric is up, its subnet is not: {error}"))?;
+        return report.as_ref().map_or(Ok(()), judge);
     }
     outln!("{}", summary(&status));
     managed.map_err(|error| format!("the fabric is up, its subnet is not: {error}"))?;
@@ -122,7 +152,27 @@ fn up(args: &UpArgs) -> Result<(), String> {
             }
         }
     }
-    Ok(())
+    match pinged(args, &topology)? {
+        Some(report) => {
+            output::print(&report.text());
+            judge(&report)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Runs the test that the user wants.
+fn pinged(args: &UpArgs, topology: &Topology) -> Result<Option<Report>, String> {
+    let error = |error| format!("the fabric is up, its test failed: {error}");
+    args.test.map(|Test::Pingall| pingall::run(topology).map_err(error)).transpose()
+}
+
+/// Fails if any ping failed.
+fn judge(report: &Report) -> Result<(), String> {
+    match report.counts() {
+        (_, 0) => Ok(()),
+        (sent, lost) => Err(format!("the fabric is up, but {lost} of {sent} pings failed")),
+    }
 }
 
 /// The opensm command for this user: by default opensm writes to files that only root may write.

@@ -9,6 +9,7 @@ pub use driver::Driver;
 
 use std::collections::BTreeMap;
 
+use weft_daemon::ipoib::{Effect, Interfaces};
 use weft_fabric::topology::Topology;
 use weft_fabric::topology::generate::{Plan, Shape};
 use weft_fabric::{Changes, Delivery, Fabric, MadOut, PortRef};
@@ -37,6 +38,10 @@ pub struct World {
     pub loss_ppm: u64,
     /// Number of requests to hosts to register again.
     pub reregistered: u64,
+    /// IPoIB interfaces of hosts.
+    pub interfaces: Interfaces,
+    /// Actions of the interfaces for their kernels, in order.
+    pub effects: Vec<Effect>,
     /// Alters the datagrams that managers receive.
     pub twist: Option<fn(&mut Delivery)>,
     rng: Rng,
@@ -57,6 +62,8 @@ impl World {
             events: Vec::new(),
             loss_ppm: 0,
             reregistered: 0,
+            interfaces: Interfaces::default(),
+            effects: Vec::new(),
             twist: None,
             rng: Rng::new(seed),
         }
@@ -128,6 +135,7 @@ impl World {
             for driver in self.managers.values_mut() {
                 driver.handle_timeout(self.now);
             }
+            self.interfaces.handle_timeout(self.now, &mut self.fabric);
             self.settle();
         }
         self.now = end;
@@ -146,7 +154,7 @@ impl World {
 
     fn next(&self) -> Option<Instant> {
         let managers = self.managers.values().filter_map(Driver::poll_timeout);
-        managers.chain(self.fabric.poll_timeout()).min()
+        managers.chain(self.fabric.poll_timeout()).chain(self.interfaces.poll_timeout()).min()
     }
 
     /// Delivers every datagram that is under way now.
@@ -173,13 +181,41 @@ impl World {
             if self.lost() {
                 continue;
             }
+            if self.interfaces.handle_delivery(self.now, &mut self.fabric, &delivery) {
+                continue;
+            }
             match self.managers.get_mut(&delivery.port) {
                 Some(driver) => driver.deliver(self.now, &delivery),
                 None => self.refuse(&delivery),
             }
         }
         while let Some(event) = self.fabric.poll_event() {
-            self.reregistered += u64::from(event.changes.contains(Changes::REREGISTER));
+            self.interfaces.follow_port(self.now, &mut self.fabric, event.port);
+            if event.changes.contains(Changes::REREGISTER) {
+                self.reregistered += 1;
+                self.interfaces.reregister(self.now, &mut self.fabric, event.port);
+            }
+            moved = true;
+        }
+        moved | self.carry_ip()
+    }
+
+    /// Carries the packets of interfaces hop by hop, and takes their actions.
+    fn carry_ip(&mut self) -> bool {
+        let mut moved = false;
+        while let Some((from, mut packet)) = self.interfaces.poll_packet() {
+            moved = true;
+            let mut arrived = Vec::new();
+            // The fabric counts a packet that it drops.
+            let _ = self.fabric.forward(self.now, from, &mut packet, |arrival, bytes| {
+                arrived.push((arrival.port, bytes.to_vec()));
+            });
+            for (at, bytes) in arrived {
+                self.interfaces.handle_link_packet(self.now, &mut self.fabric, at, &bytes);
+            }
+        }
+        while let Some(effect) = self.interfaces.poll_effect() {
+            self.effects.push(effect);
         }
         moved
     }

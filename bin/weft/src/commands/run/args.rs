@@ -20,6 +20,9 @@ pub struct RunArgs {
     /// Run as this host of the running fabric, with only that host's adapters
     #[arg(long, value_name = "NODE")]
     pub host: Option<String>,
+    /// Stay in this machine's network: the program has the host's adapters, but not its name and its ib0
+    #[arg(long, requires = "host")]
+    pub machine_network: bool,
     /// Inject faults, e.g. loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7
     #[arg(long, value_name = "SPEC")]
     pub fault: Option<String>,
@@ -39,6 +42,9 @@ pub struct RunArgs {
     /// Suppress messages that a view or a program cannot be served (same as WEFT_QUIET=1)
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
+    /// Variables for the program, set by commands that are built on this one
+    #[arg(skip)]
+    pub variables: Vec<(OsString, OsString)>,
     /// Program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,

@@ -63,8 +63,27 @@ fn ended(status: ExitStatus) -> ExitCode {
 
 /// The options of `args` without `--detach`, followed by the command.
 fn words(args: &RunArgs) -> Vec<OsString> {
-    let RunArgs { ld_library_path, system, host, fault, pcap, verbose, quiet, detach: _, wait_port: _, command } = args;
-    let flags = [("--ld-library-path", ld_library_path), ("--system", system), ("-v", verbose), ("-q", quiet)];
+    let RunArgs {
+        ld_library_path,
+        system,
+        host,
+        machine_network,
+        fault,
+        pcap,
+        verbose,
+        quiet,
+        detach: _,
+        wait_port: _,
+        variables: _,
+        command,
+    } = args;
+    let flags = [
+        ("--ld-library-path", ld_library_path),
+        ("--system", system),
+        ("--machine-network", machine_network),
+        ("-v", verbose),
+        ("-q", quiet),
+    ];
     let mut words: Vec<OsString> = flags.iter().filter(|(_, set)| **set).map(|(flag, _)| flag.into()).collect();
     for (option, value) in [("--host", host), ("--fault", fault)] {
         words.extend(value.iter().flat_map(|value| [OsString::from(option), value.into()]));

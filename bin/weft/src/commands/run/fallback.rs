@@ -1,5 +1,5 @@
-//! The message for a system that allows no private mount namespace: the reason, the consequences and the remedy. Each
-//! user sees it once per boot.
+//! The messages for a system that allows no private mount namespace, or no namespaces of virtual hosts: the reason, the
+//! consequences and the remedy. Each user sees each of them once per boot.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Prints the message, unless `quiet` is set or this user has seen it since boot.
 pub fn tell(error: &io::Error, quiet: bool) {
-    if quiet || !is_first_time() {
+    if quiet || !is_first_time("told") {
         return;
     }
     crate::errln!(
@@ -16,6 +16,20 @@ pub fn tell(error: &io::Error, quiet: bool) {
          which comes once",
         crate::errno::text(error),
         remedy(&setting)
+    );
+}
+
+/// The same for the namespaces of a virtual host; `may_manage`: the daemon would let this user enter them.
+pub fn tell_network(host: &str, why: &str, may_manage: bool, quiet: bool) {
+    if quiet || !is_first_time("told-network") {
+        return;
+    }
+    let remedy = if may_manage { format!("{}; ", remedy(&setting)) } else { String::new() };
+    crate::errln!(
+        "weft run: the program has the machine's network and host name, not those of {host} ({}): hosts have no IP over \
+         InfiniBand, and programs of all hosts meet at 127.0.0.1; {remedy}-q or WEFT_QUIET=1 silences this line, which \
+         comes once",
+        why.trim()
     );
 }
 
@@ -46,10 +60,11 @@ pub fn remedy(setting: &dyn Fn(&str) -> Option<String>) -> String {
     }
 }
 
-/// Whether this user has not seen the message since boot. If that cannot be recorded, every time counts as the first.
-fn is_first_time() -> bool {
+/// Whether this user has not seen the message of this name since boot. If that cannot be recorded, every time counts as
+/// the first.
+fn is_first_time(message: &str) -> bool {
     let boot = setting("kernel/random/boot_id").unwrap_or_default();
-    let mark = std::env::temp_dir().join(format!("weft-told-{}-{boot}", weft_sys::process::euid()));
+    let mark = std::env::temp_dir().join(format!("weft-{message}-{}-{boot}", weft_sys::process::euid()));
     // Creates a new file or fails: a file that another user put in its place stays untouched.
     match File::options().write(true).create_new(true).open(mark) {
         Err(error) => error.kind() != io::ErrorKind::AlreadyExists,

@@ -115,16 +115,16 @@ pub fn loads(program: &Program, plan: &Plan) -> Vec<String> {
     ours.into_iter().map(line).collect()
 }
 
-/// The mount of Weft's command over iproute2's `rdma`, if that is installed. iproute2's command uses netlink, which
-/// only the kernel can answer; Weft's acts as `rdma` when started under that name.
-pub fn rdma_command() -> Option<Replacement> {
+/// The mount of Weft's command over one of iproute2's (`rdma`, `ip`), if that is installed. iproute2's commands use
+/// netlink, which only the kernel can answer; Weft's acts as them when started under their names.
+pub fn command(name: &str) -> Option<Replacement> {
     let ours = env::current_exe().ok()?.canonicalize().ok()?;
     let mut dirs: Vec<PathBuf> = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
     dirs.extend(COMMAND_DIRS.iter().map(PathBuf::from));
-    // A link called rdma that leads to Weft's command is not the system's.
-    let places = dirs.iter().filter(|dir| dir.is_absolute()).filter_map(|dir| dir.join("rdma").canonicalize().ok());
+    // A link of that name that leads to Weft's command is not the system's.
+    let places = dirs.iter().filter(|dir| dir.is_absolute()).filter_map(|dir| dir.join(name).canonicalize().ok());
     let mut files = places.filter(|file| *file != ours && same_kind_of_object(&ours, file));
-    files.find(|file| file.file_name().is_some_and(|name| name == "rdma")).map(|system| Replacement { ours, system })
+    files.find(|file| file.file_name().is_some_and(|found| found == name)).map(|system| Replacement { ours, system })
 }
 
 fn loader_cache() -> String {

@@ -17,6 +17,7 @@ use weft_sys::{lease, spawn};
 use super::class_files::Changes;
 use super::following::{Followed, Following};
 use super::infiniband;
+use super::interfaces::{Interfaces, KeptInterfaces};
 use super::issm::{IssmPipe, IssmWatch};
 use super::live_file::LiveFile;
 use super::tree::Tree;
@@ -78,6 +79,8 @@ pub struct Kept {
     pub followed: Followed,
     /// Host that the view is for; empty for the machine itself.
     pub host: String,
+    /// The host's interfaces, if the program is in its network.
+    pub interfaces: Option<Interfaces>,
 }
 
 /// Keeps the files live and watches the pipes from now on: as long as this process lives, also after exec, and then as
@@ -96,7 +99,7 @@ pub fn keep(mut kept: Kept, sight: Sight) -> io::Result<()> {
 }
 
 fn fork(kept: Kept, sight: Sight) -> io::Result<()> {
-    let Kept { files, pipes, followed, host } = kept;
+    let Kept { files, pipes, followed, host, interfaces } = kept;
     let program = std::process::id();
     let (mut described, mut ports, mut keep) = (Vec::new(), Vec::new(), Vec::new());
     for IssmPipe { pipe, device, port } in pipes {
@@ -130,16 +133,22 @@ fn fork(kept: Kept, sight: Sight) -> io::Result<()> {
             leased: false,
         };
         let files = keep.zip(described).map(file).collect();
-        let options =
-            ConnectOptions { program: KEEPER.to_owned(), spawn: Spawn::Never, host, ..ConnectOptions::default() };
+        let options = options_of(&host);
+        let interfaces = interfaces.and_then(|interfaces| KeptInterfaces::new(interfaces).ok());
         let following = Following::new(followed, options.clone(), TOKEN_DEVICES);
         // On any error the leases end with this process, and the files stay.
-        if serve(program, &sight, files, pipes, following, &options).is_ok()
+        if serve(program, &sight, files, pipes, following, interfaces, &options).is_ok()
             && let Sight::Tree(tree) = sight
         {
             tree.remove();
         }
     })
+}
+
+/// How a view's keeper reaches the daemon.
+pub fn options_of(host: &str) -> ConnectOptions {
+    let (program, host) = (KEEPER.to_owned(), host.to_owned());
+    ConnectOptions { program, spawn: Spawn::Never, host, ..ConnectOptions::default() }
 }
 
 const TOKEN_PROGRAM: u64 = 0;
@@ -148,6 +157,9 @@ const TOKEN_READER: u64 = 1;
 const TOKEN_ISSM: u64 = 2;
 /// Epoll token for the daemon's reports about devices.
 const TOKEN_DEVICES: u64 = u64::MAX;
+/// Epoll tokens for changes of the network's interfaces, and for writers of their files.
+const TOKEN_LINKS: u64 = u64::MAX - 1;
+const TOKEN_WRITERS: u64 = u64::MAX - 2;
 
 fn serve(
     program: u32,
@@ -155,16 +167,25 @@ fn serve(
     mut files: Vec<LiveFile>,
     pipes: Vec<IssmPipe>,
     mut following: Following,
+    mut interfaces: Option<KeptInterfaces>,
     options: &ConnectOptions,
 ) -> io::Result<()> {
     let waiting = lease::waiting()?;
     let epoll = Epoll::new()?;
-    let Some(mut viewer) = Viewer::of(program, sight, &epoll, TOKEN_PROGRAM)? else { return Ok(()) };
+    let Some(mut viewer) = Viewer::of(program, sight, &epoll, TOKEN_PROGRAM)? else {
+        interfaces.iter_mut().for_each(|kept| kept.handle_writes(options));
+        return Ok(());
+    };
     epoll.add(waiting.as_fd(), TOKEN_READER, Interest::READ)?;
     let mut issm = match pipes.is_empty() {
         true => None,
         false => Some(IssmWatch::new(pipes, options.clone(), &epoll, TOKEN_ISSM)?),
     };
+    if let Some(interfaces) = &mut interfaces {
+        interfaces.register(&epoll, TOKEN_LINKS, TOKEN_WRITERS)?;
+        // The program may have written before the files were watched.
+        interfaces.handle_writes(options);
+    }
     let mut ready = Vec::new();
     let mut fetched: Option<Instant> = None;
     let mut open_until: Option<Instant> = None;
@@ -188,11 +209,15 @@ fn serve(
         epoll.wait(&mut ready, timeouts.into_iter().flatten().min())?;
         let may_have_ended = viewer.look_every().is_some() || ready.iter().any(|event| event.token == TOKEN_PROGRAM);
         if may_have_ended && !viewer.is_there(&epoll)? {
+            // The last write of a program takes effect, even if it ended at once.
+            interfaces.iter_mut().for_each(|kept| kept.handle_writes(options));
             return Ok(());
         }
         for event in &ready {
             match (event.token, &mut issm) {
                 (TOKEN_PROGRAM | TOKEN_DEVICES, _) => {}
+                (TOKEN_LINKS, _) => interfaces.iter_mut().for_each(|kept| kept.handle_links(options)),
+                (TOKEN_WRITERS, _) => interfaces.iter_mut().for_each(|kept| kept.handle_writes(options)),
                 (TOKEN_READER, _) => {
                     lease::take(&waiting);
                     show(&mut files, options);

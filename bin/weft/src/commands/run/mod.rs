@@ -12,12 +12,14 @@ mod environment;
 mod fallback;
 mod following;
 mod infiniband;
+pub(super) mod interfaces;
 mod issm;
 mod libraries;
 mod live;
 mod live_file;
 mod mounted;
 mod mounts;
+mod network;
 mod nodes;
 mod preloaded;
 pub(super) mod program;
@@ -28,7 +30,7 @@ mod view;
 mod viewer;
 mod wait_port;
 
-pub use args::RunArgs;
+pub use args::{FAILED, RunArgs};
 pub use environment::{audit, library_path};
 pub use fallback::remedy;
 
@@ -42,7 +44,7 @@ use weft_ipc::stat::StatReport;
 use weft_ipc::{Client, ConnectOptions, DeviceInfo, HOST_VARIABLE, trust};
 
 use crate::rdma_dir;
-use args::FAILED;
+use network::Network;
 use program::Program;
 use task::Task;
 
@@ -50,11 +52,16 @@ use task::Task;
 const CANNOT_EXECUTE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// Runs the command. Returns only if that fails.
+/// Runs the command. Returns only if that fails, or if the program goes to the background.
 pub fn run(args: &RunArgs) -> ExitCode {
     if args.detach {
         return detach::run(args);
     }
+    ExitCode::from(start(args))
+}
+
+/// Replaces this process by the program. Returns the exit code of a failure, which is already printed.
+pub fn start(args: &RunArgs) -> u8 {
     match prepare(args) {
         Ok(mut command) => {
             let error = command.exec();
@@ -63,11 +70,11 @@ pub fn run(args: &RunArgs) -> ExitCode {
                 command.get_program().to_string_lossy(),
                 crate::errno::text(&error)
             );
-            ExitCode::from(if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE })
+            if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_EXECUTE }
         }
         Err(e) => {
             crate::errln!("weft run: {e:#}");
-            ExitCode::from(FAILED)
+            FAILED
         }
     }
 }
@@ -80,7 +87,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         anyhow::bail!(message);
     }
     let mut command = Command::new(program);
-    command.args(rest);
+    command.args(rest).envs(args.variables.iter().map(|(name, value)| (name, value)));
     if let Some(spec) = &args.fault {
         environment::check_fault(spec, "--fault")?;
         command.env("WEFT_FAULT", spec);
@@ -103,11 +110,13 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         options.host.clone_from(host);
         command.env(HOST_VARIABLE, host);
     }
-    if let Some(port) = args.wait_port {
+    let on_host = !options.host.is_empty();
+    if let Some(port) = args.wait_port.filter(|_| !on_host) {
         wait_port::wait(port, &options.host)?;
     }
-    let Found { devices, roce_v1, counted, ports, daemon, packets, may_manage } = find(&options)?;
-    if !options.host.is_empty() {
+    let Found { devices, roce_v1, counted, ports, daemon, packets, may_manage, network } =
+        find(&options, on_host && !args.machine_network)?;
+    if on_host {
         for line in wished(args).without_effect(packets) {
             crate::errln!("weft run: {line}");
         }
@@ -129,18 +138,40 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let view = view::View::of(&devices, &counted, &ports, cpus);
-    let manager = nodes::Manager { host: &options.host, may_manage };
-    let task = Task { args, dir: &dir, program: program.as_ref(), view: &view, manager, cpus, roce_v1, is_quiet };
     // Mounts cannot foresee the files that the loader opens later, such as a wheel's own copy.
     if !args.system
         && let Some(list) = audit(&dir)
     {
         command.env("LD_AUDIT", list);
     }
+    let network = match network.map(|found| found.and_then(Network::entered)) {
+        Some(Err(why)) => {
+            fallback::tell_network(&options.host, &why, may_manage, is_quiet);
+            None
+        }
+        network => network.and_then(Result::ok),
+    };
+    // Servers of the host listen in its network.
+    if let Some(port) = args.wait_port.filter(|_| on_host) {
+        wait_port::wait(port, &options.host)?;
+    }
+    let view = match &network {
+        Some(network) => view::View { hosts_file: Some(network.hosts_file()), ..view },
+        None => view,
+    };
+    let manager = nodes::Manager { host: &options.host, may_manage };
+    let has_network = network.is_some();
+    let task =
+        Task { args, dir: &dir, program: program.as_ref(), view: &view, manager, cpus, roce_v1, is_quiet, has_network };
     // Looked for before entering the namespace: inside, this command's path may lead nowhere.
     let libraries = mounted::Libraries::find(&task);
     match mounts::Staging::enter() {
-        Ok(staging) => mounted::prepare(&task, &staging, libraries, &mut command),
+        Ok(staging) => {
+            if has_network {
+                network::show_interfaces(&task);
+            }
+            mounted::prepare(&task, &staging, libraries, &mut command);
+        }
         Err(error) => preloaded::prepare(&task, &error, &mut command),
     }
     Ok(command)
@@ -160,6 +191,8 @@ struct Found {
     packets: bool,
     /// Whether the daemon lets this user send management datagrams.
     may_manage: bool,
+    /// The namespaces of the fabric's host that the program runs as, or why there are none.
+    network: Option<Result<Network, String>>,
 }
 
 /// Options and variables in use that may have no effect on a fabric.
@@ -177,8 +210,9 @@ fn wished(args: &RunArgs) -> unheard::Wished<'static> {
 }
 
 /// Starts the daemon if none runs (it must not start inside the namespaces made next), and fetches the devices and
-/// their counters. The connection ends here; the daemon waits a while for the program's own.
-fn find(options: &ConnectOptions) -> Result<Found> {
+/// their counters; `enters`: and the network of the program's host. The connection ends here; the daemon waits a while
+/// for the program's own.
+fn find(options: &ConnectOptions, enters: bool) -> Result<Found> {
     let mut client = Client::connect(options)?;
     let mut devices = client.list_devices()?;
     let counted = client.stat()?;
@@ -191,7 +225,8 @@ fn find(options: &ConnectOptions) -> Result<Found> {
     let credentials = client.daemon_credentials().ok();
     let own = weft_sys::process::euid();
     let may_manage = own == 0 || credentials.is_some_and(|daemon| daemon.uid == own);
+    let network = enters.then(|| Network::of(&mut client));
     let daemon = credentials.filter(trust::is_trusted).as_ref().and_then(trust::name_of);
     let ports = if on_host { infiniband::fetch(options)?.1 } else { counters::PortCounters::new() };
-    Ok(Found { devices, roce_v1, counted, ports, daemon, packets, may_manage })
+    Ok(Found { devices, roce_v1, counted, ports, daemon, packets, may_manage, network })
 }

@@ -1,35 +1,43 @@
 //! The program's surroundings in a private mount namespace: Weft's libraries and command mounted over the system's, and
 //! the devices in /sys and /dev.
 
+use std::fs;
+use std::io;
+use std::path::Path;
 use std::process::Command;
 
-use weft_sys::namespace::Entered;
+use weft_sys::namespace::{self, Entered};
 
+use super::interfaces::Interfaces;
 use super::libraries::{self, Plan, Replacement};
 use super::library_path;
 use super::live;
 use super::mounts::{self, Staging};
 use super::task::Task;
 use super::viewer::Sight;
+use crate::commands::ip::ORIGINAL;
 use crate::commands::own_view::VIEW_VARIABLE;
 
 /// Files of the system over which Weft's are mounted.
 pub struct Libraries {
     plan: Plan,
     rdma: Option<Replacement>,
+    /// On a fabric's host, `ip`.
+    ip: Option<Replacement>,
 }
 
 impl Libraries {
     /// Finds them; none if the user wants the system's.
     pub fn find(task: &Task<'_>) -> Libraries {
         if task.args.system {
-            return Libraries { plan: Plan::default(), rdma: None };
+            return Libraries { plan: Plan::default(), rdma: None, ip: None };
         }
         let mut plan = libraries::plan(task.dir);
         if let Some(program) = task.program {
             libraries::add_own_copies(&mut plan, task.dir, program);
         }
-        Libraries { plan, rdma: libraries::rdma_command() }
+        let ip = if task.has_network { libraries::command("ip") } else { None };
+        Libraries { plan, rdma: libraries::command("rdma"), ip }
     }
 }
 
@@ -49,12 +57,34 @@ pub fn prepare(task: &Task<'_>, staging: &Staging, libraries: Libraries, command
         }
         Err(failure) => return task.say(&failure),
     };
-    if let Err(e) = live::keep(task.kept(built), Sight::Mounts) {
+    let mut kept = task.kept(built);
+    if task.has_network {
+        let mut interfaces = Interfaces::default();
+        if let Err(e) = interfaces.refresh(&live::options_of(&kept.host)) {
+            task.say(&format!("/sys/class/net shows no IPoIB attributes: {e}"));
+        }
+        kept.interfaces = Some(interfaces);
+        if let Some(ip) = &libraries.ip
+            && let Err(e) = replace_ip(ip)
+        {
+            task.say(&format!("{} shows the IPoIB interfaces as TUNs: {e}", ip.system.display()));
+        }
+    }
+    if let Err(e) = live::keep(kept, Sight::Mounts) {
         task.say(&format!("what changes in /sys/class/infiniband stays as it is now: {e}"));
     }
 }
 
-fn replace(task: &Task<'_>, Libraries { plan, rdma }: &Libraries, command: &mut Command) {
+/// Mounts Weft's command over `ip`, which stays reachable for it.
+fn replace_ip(ip: &Replacement) -> io::Result<()> {
+    let original = Path::new(ORIGINAL);
+    fs::create_dir_all(original.parent().unwrap_or(Path::new("/")))?;
+    fs::write(original, "")?;
+    namespace::bind(&ip.system, original)?;
+    namespace::bind(&ip.ours, &ip.system)
+}
+
+fn replace(task: &Task<'_>, Libraries { plan, rdma, .. }: &Libraries, command: &mut Command) {
     let failed = mounts::replace_libraries(&plan.replacements);
     for replacement in &plan.replacements {
         task.say(&format!("{} is {}", replacement.system.display(), replacement.ours.display()));

@@ -78,6 +78,11 @@ pub fn show(staging: &Staging, view: &View, manager: Manager<'_>) -> Result<(Bui
             if let Err(e) = show_nodes(&staging.join("dev")) {
                 failures.push(format!("/dev/infiniband cannot be shown: {e}"));
             }
+            if let Some(text) = &view.hosts_file
+                && let Err(e) = show_hosts_file(&staging.join("hosts"), text)
+            {
+                failures.push(format!("/etc/hosts does not have the fabric's hosts: {e}"));
+            }
             Built {
                 classes: built.classes.at(Path::new("/sys/class")),
                 nodes: built.nodes.at(Path::new("/dev/infiniband")),
@@ -98,6 +103,12 @@ fn build(staging: &Path, view: &View, manager: Manager<'_>) -> io::Result<Built>
     Ok(Built { classes, nodes, live, pipes })
 }
 
+/// Shows a file of hosts' names.
+fn show_hosts_file(built: &Path, text: &str) -> io::Result<()> {
+    fs::write(built, text)?;
+    namespace::bind(built, Path::new("/etc/hosts"))
+}
+
 /// Puts the directories below `built` into /sys/class. A class that the kernel also has (on a machine with real
 /// adapters) is covered, because Weft's libraries cannot serve the real adapters.
 fn show_classes(built: &Path) -> io::Result<()> {
@@ -113,8 +124,11 @@ fn show_classes(built: &Path) -> io::Result<()> {
 /// Makes `target` show both its own entries and those of `built`: with overlayfs if the kernel has and allows it, or
 /// else with a tmpfs into which every class is bound.
 fn stack_classes(built: &Path, target: &Path) -> io::Result<()> {
+    // A union remembers names: one of an interface that the kernel gave another name would be stale (ESTALE).
+    let interfaces = target.join("net");
+    let held = namespace::hold(&interfaces);
     if namespace::mount_overlay(built, target, target).is_ok() {
-        return Ok(());
+        return held.map_or(Ok(()), |held| namespace::bind(&namespace::held_path(&held), &interfaces));
     }
     let original = namespace::hold(target)?;
     let names: Vec<_> = fs::read_dir(target)?.flatten().collect();

@@ -28,6 +28,8 @@ pub struct Task<'a> {
     pub roce_v1: bool,
     /// Whether the user wants no warnings.
     pub is_quiet: bool,
+    /// Whether the program is in the network of a fabric's host.
+    pub has_network: bool,
 }
 
 impl Task<'_> {
@@ -37,7 +39,7 @@ impl Task<'_> {
         let Built { classes, nodes, live, pipes } = built;
         let nodes = self.manager.host.is_empty().then_some(nodes);
         let followed = Followed { classes, nodes, cpus: self.cpus, roce_v1: self.roce_v1 };
-        Kept { files: live, pipes, followed, host: self.manager.host.to_owned() }
+        Kept { files: live, pipes, followed, host: self.manager.host.to_owned(), interfaces: None }
     }
 
     /// Prints a line about the setup, if the user asked for them.

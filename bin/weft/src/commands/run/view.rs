@@ -53,6 +53,8 @@ pub struct View {
     pub nodes: Vec<String>,
     /// The issm nodes there.
     pub issm: Vec<IssmNode>,
+    /// Text in place of /etc/hosts.
+    pub hosts_file: Option<String>,
 }
 
 /// Content of an empty row.

@@ -13,7 +13,7 @@ use crate::commands::resource;
 const LISTENS_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Waits until some program of this network namespace listens on the port.
+/// Waits until some program of the network namespace that this process is in listens on the port.
 ///
 /// # Errors
 /// None does within the time limit.
