@@ -33,6 +33,7 @@ pub mod netdev;
 pub mod options;
 pub mod pairs;
 pub mod pool;
+mod port_holders;
 pub mod refusal;
 pub mod resolve;
 pub mod routes;
