@@ -271,7 +271,7 @@ fn perftest_with(lab: &Lab, who: Who, transport: &str, of_both: &str, words: &st
 fn on_a_fabric(lab: &Lab, transport: &str, test: &str) -> Result<()> {
     let port = PORT.to_string();
     let test: Vec<_> = test.split_whitespace().collect();
-    let client = on_a_terminal(&[&["ucx_perftest", "127.0.0.1", "-p", &port, "-t"], &test[..]].concat());
+    let client = on_a_terminal(&[&["ucx_perftest", "node1", "-p", &port, "-t"], &test[..]].concat());
     let server = on_a_terminal(&["ucx_perftest", "-p", &port]);
     let weft = weft_interop::product::weft()?.display().to_string();
     let env = [FENCE[0], FENCE[1], ("UCX_TLS", transport), ("UCX_NET_DEVICES", "weft0:1")];
