@@ -82,6 +82,11 @@ impl<'a> Fabric<'a> {
         self.words_with(&["--host", host, "--machine-network", "--"], words)
     }
 
+    /// Runs such a program to its end.
+    pub fn run_without_ib0(&self, host: &str, words: &[&str]) -> Result<Ended> {
+        Ok(self.lab.start_line(&self.words_without_ib0(host, words)?, &[])?.wait(Duration::from_secs(60)))
+    }
+
     /// Runs a program to its end as a host.
     pub fn run(&self, host: &str, words: &[&str]) -> Result<Ended> {
         Ok(self.lab.start_line(&self.words(host, words)?, &[])?.wait(Duration::from_secs(60)))
@@ -104,7 +109,7 @@ impl<'a> Fabric<'a> {
         let text = format!("dump_files_dir {}\nforce_log_flush TRUE\nno_fallback TRUE\n", file(""));
         std::fs::write(&config, text + "use_ucast_cache FALSE\nsweep_interval 0\n")?;
         let words = ["opensm", "-F", &config, "-R", engine, "-f", &log.display().to_string()];
-        let proc = self.lab.start_line(&self.words(host, &words)?, &[("OSM_CACHE_DIR", &cache)])?;
+        let proc = self.lab.start_line(&self.words_without_ib0(host, &words)?, &[("OSM_CACHE_DIR", &cache)])?;
         let mut opensm = OpenSm { proc, log };
         opensm.wait_for("SUBNET UP", 1, READY_WITHIN)?;
         Ok(opensm)
