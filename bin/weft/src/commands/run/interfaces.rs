@@ -54,7 +54,9 @@ impl Interfaces {
             // With an interface the kernel removes the union, too; with another name, the union has that as well.
             let renamed = all.iter().find(|new| new.ifindex == index);
             let _ = renamed.map(|new| namespace::detach(&Path::new(KERNEL).join(&new.name)));
-            self.of.remove(&index).map(|old| fs::remove_dir_all(old.dir));
+            if let Some(old) = self.of.remove(&index) {
+                old.remove();
+            }
         }
         let names: BTreeMap<u32, String> = all.iter().map(|one| (one.ifindex, one.name.clone())).collect();
         let mut result = Ok(());
@@ -133,6 +135,21 @@ impl ShownInterface {
         let shown = ShownInterface { interface, dir, files };
         shown.cover()?;
         Ok(shown)
+    }
+
+    /// Removes its files, and the directories of an adapter that has gone, or has another name now.
+    fn remove(self) {
+        // A file that stays is seen, and does no harm.
+        let _ = fs::remove_dir_all(&self.dir);
+        let adapter = Path::new(ADAPTERS).join(&self.interface.device);
+        let device = adapter.join("device");
+        let _ = fs::remove_dir(device.join("net"));
+        if !device.join("net").exists() {
+            let _ = fs::remove_dir_all(device.join("infiniband"));
+        }
+        for dir in [device, adapter] {
+            let _ = fs::remove_dir(dir);
+        }
     }
 
     fn writable(&self) -> impl Iterator<Item = (&'static str, &Attribute)> {

@@ -190,7 +190,12 @@ fn serve(
     let mut fetched: Option<Instant> = None;
     let mut open_until: Option<Instant> = None;
     loop {
-        exchange(&mut files, following.turn(&epoll));
+        let changes = following.turn(&epoll);
+        // The files of an interface are in the directory of its adapter, which may have another name now.
+        if !changes.gone.is_empty() {
+            interfaces.iter_mut().for_each(|kept| kept.handle_links(options));
+        }
+        exchange(&mut files, changes);
         let now = Instant::now();
         if open_until.is_none_or(|until| until <= now) {
             open_until = None;
