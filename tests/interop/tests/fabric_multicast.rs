@@ -51,7 +51,8 @@ fn hear(name: &'static str, hop_by_hop: bool) {
 fn start(lab: &Lab, fabric: &Fabric<'_>, (host, address): (&str, &str), options: &str) -> Result<Proc> {
     // Line-buffered, so that its message about the join comes at once.
     let line = format!("stdbuf -oL mckey -b {address} -C {MESSAGES} {options}");
-    lab.start_line(&fabric.words(host, &line.split_whitespace().collect::<Vec<_>>())?, &[])
+    // Without ib0, whose packets to groups would be counted, too.
+    lab.start_line(&fabric.words_without_ib0(host, &line.split_whitespace().collect::<Vec<_>>())?, &[])
 }
 
 /// Starts a member, and returns it once it has joined and waits.
@@ -63,7 +64,7 @@ fn member(lab: &Lab, fabric: &Fabric<'_>, at: (&str, &str), group: &str) -> Resu
 
 /// Returns the number of multicast packets that a host's port received.
 fn received(fabric: &Fabric<'_>, host: &str) -> Result<u64> {
-    let text = fabric.run(host, &["perfquery", "-x"])?.success()?.text;
+    let text = fabric.run_without_ib0(host, &["perfquery", "-x"])?.success()?.text;
     let line = text.lines().find(|line| line.starts_with("PortMulticastRcvPkts:")).context("PortMulticastRcvPkts")?;
     Ok(line.trim_start_matches("PortMulticastRcvPkts:").trim_start_matches('.').parse()?)
 }
