@@ -1,14 +1,19 @@
-//! Network interfaces whose packets a program carries (TUN). An IPoIB interface is one of link type InfiniBand: it hands
-//! over and takes bare IP packets.
+//! Network interfaces whose packets a program carries. An IPoIB interface is a TUN of link type InfiniBand: it hands
+//! over and takes bare IP packets. A TAP hands over and takes Ethernet frames.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// `TUNSETIFF`, `TUNSETLINK`, `TUNSETCARRIER`.
+/// `TUNSETIFF`, `TUNSETLINK`, `TUNSETOFFLOAD`, `TUNSETCARRIER`.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const TUNSETLINK: libc::c_ulong = 0x4004_54cd;
+const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 const TUNSETCARRIER: libc::c_ulong = 0x4004_54e2;
+
+/// `TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`; `TUN_F_USO4` and `TUN_F_USO6` are of Linux 6.2.
+const OFFLOADS_OF_TCP: libc::c_ulong = 0x1 | 0x2 | 0x4;
+const OFFLOADS_OF_UDP: libc::c_ulong = 0x20 | 0x40;
 
 /// `ARPHRD_INFINIBAND`: the interface's type in /sys/class/net and in `ip link`.
 const ARPHRD_INFINIBAND: libc::c_ulong = 32;
@@ -28,25 +33,11 @@ impl Tun {
     /// `EPERM`: the process may not administer the namespace; `ENOENT`: there is no /dev/net/tun; `EBUSY`, `EEXIST`:
     /// another interface has the name.
     pub fn infiniband(name: &str) -> io::Result<Tun> {
-        if name.is_empty() || name.len() > NAME_BYTES_MAX || name.bytes().any(|byte| byte == b'/' || byte <= b' ') {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let file = File::options().read(true).write(true).open("/dev/net/tun")?;
-        // SAFETY: all zeros is a valid `ifreq`.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-            *to = from as libc::c_char;
-        }
-        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
-        // SAFETY: the request reads and writes one `ifreq`, which lives across the call.
-        if unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF as _, &raw mut request) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let file = open(name, libc::IFF_TUN | libc::IFF_NO_PI)?;
         // SAFETY: the request takes a number, and passes no pointer.
         if unsafe { libc::ioctl(file.as_raw_fd(), TUNSETLINK as _, ARPHRD_INFINIBAND) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        rustix::io::ioctl_fionbio(&file, true)?;
         Ok(Tun(file.into()))
     }
 
@@ -81,4 +72,77 @@ impl AsFd for Tun {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Bytes of `struct virtio_net_hdr` before each frame of a [`Tap`].
+pub const FRAME_HEADER_BYTES: usize = 10;
+
+/// Longest frame of a [`Tap`] with its header: the kernel leaves segments of up to 64 KiB uncut, behind an Ethernet header
+/// with a VLAN tag.
+pub const FRAME_BYTES_MAX: usize = FRAME_HEADER_BYTES + 18 + (1 << 16);
+
+/// An Ethernet interface. It exists as long as this descriptor. Each frame follows a `struct virtio_net_hdr`, with which
+/// the kernel defers checksums and segmentation; another [`Tap`] takes it as it is.
+#[derive(Debug)]
+pub struct Tap(OwnedFd);
+
+impl Tap {
+    /// Makes an interface in the calling thread's network namespace, down and without addresses. With `defers`, frames may
+    /// be longer than the MTU: segments that the kernel has not cut yet.
+    ///
+    /// # Errors
+    /// As [`Tun::infiniband`].
+    pub fn ethernet(name: &str, defers: bool) -> io::Result<Tap> {
+        let file = open(name, libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR)?;
+        let offer = |offloads: libc::c_ulong| {
+            // SAFETY: the request takes a number, and passes no pointer.
+            unsafe { libc::ioctl(file.as_raw_fd(), TUNSETOFFLOAD as _, offloads) == 0 }
+        };
+        // An older kernel cuts datagrams itself.
+        if defers && !offer(OFFLOADS_OF_TCP | OFFLOADS_OF_UDP) && !offer(OFFLOADS_OF_TCP) {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Tap(file.into()))
+    }
+
+    /// An interface that another process made.
+    pub fn of(descriptor: OwnedFd) -> Tap {
+        Tap(descriptor)
+    }
+
+    /// Takes the next frame that the kernel sends; `WouldBlock` if there is none.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(&self.0, buffer)?)
+    }
+
+    /// Hands the kernel a frame that arrived. After an error it is lost, as on a link.
+    pub fn write(&self, frame: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(&self.0, frame)?)
+    }
+}
+
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Makes an interface with these flags, whose descriptor never blocks.
+fn open(name: &str, flags: libc::c_int) -> io::Result<File> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.bytes().any(|byte| byte == b'/' || byte <= b' ') {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let file = File::options().read(true).write(true).open("/dev/net/tun")?;
+    // SAFETY: all zeros is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = flags as libc::c_short;
+    // SAFETY: the request reads and writes one `ifreq`, which lives across the call.
+    if unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF as _, &raw mut request) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    rustix::io::ioctl_fionbio(&file, true)?;
+    Ok(file)
 }
