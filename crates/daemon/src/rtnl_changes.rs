@@ -3,13 +3,18 @@
 use std::io;
 use std::net::IpAddr;
 
+use weft_sys::netlink::RouteSocket;
+
 use crate::rtnl::{AF_INET, AF_INET6, HEADER_BYTES, NLM_F_REQUEST, NLMSG_ERROR, u16_at, u32_at};
 
-const RTM_NEWLINK: u16 = 16;
+pub(crate) const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
 const NLM_F_ACK: u16 = 4;
-const NLM_F_EXCL: u16 = 0x200;
-const NLM_F_CREATE: u16 = 0x400;
+pub(crate) const NLM_F_EXCL: u16 = 0x200;
+pub(crate) const NLM_F_CREATE: u16 = 0x400;
+
+/// Longest answer of the kernel: the request comes back in it.
+const ANSWER_BYTES_MAX: usize = 4096;
 
 const IFF_UP: u32 = 1;
 const IFLA_MTU: u16 = 4;
@@ -41,7 +46,8 @@ pub fn add_address(ifindex: u32, ip: IpAddr, prefix: u8) -> Vec<u8> {
     request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &fixed, &attributes)
 }
 
-fn request(kind: u16, flags: u16, fixed: &[u8], attributes: &[(u16, &[u8])]) -> Vec<u8> {
+/// A request that the kernel is to answer.
+pub(crate) fn request(kind: u16, flags: u16, fixed: &[u8], attributes: &[(u16, &[u8])]) -> Vec<u8> {
     let mut out = vec![0; HEADER_BYTES];
     out.extend(fixed);
     for (attribute, value) in attributes {
@@ -66,6 +72,18 @@ pub fn outcome(datagram: &[u8]) -> Option<io::Result<()>> {
     match u32_at(datagram, HEADER_BYTES)?.cast_signed() {
         0 => Some(Ok(())),
         error => Some(Err(io::Error::from_raw_os_error(-error))),
+    }
+}
+
+/// Makes a change and waits for the kernel's answer, which is there at once.
+pub fn change(routes: &RouteSocket, request: &[u8]) -> io::Result<()> {
+    routes.send(request)?;
+    let mut buffer = [0; ANSWER_BYTES_MAX];
+    loop {
+        let length = routes.recv(&mut buffer)?;
+        if let Some(outcome) = outcome(buffer.get(..length).unwrap_or_default()) {
+            return outcome;
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! are queued until the program fetches them. When the daemon dies, the client reports it and keeps the slot's proof
 //! and anchor; `reconnect` presents both to the next daemon, so that the process keeps its QP numbers and its packets.
 
+mod ethernet;
 mod fabric;
 mod ipoib;
 mod losses;

@@ -14,6 +14,7 @@ mod codec;
 mod connect;
 mod device;
 mod error;
+pub mod ethernet;
 mod executable;
 pub mod fabric;
 pub mod fuzzing;
@@ -61,7 +62,7 @@ pub use peers::{PeerGrant, PeerMet, Publication, PublishGrant, Published};
 pub use umad_client::{OpenPort, Opened, UmadClient, UmadError};
 
 /// Protocol version; it changes whenever a message changes its form.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;
 
 /// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own
 /// daemon.

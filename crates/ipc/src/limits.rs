@@ -123,6 +123,12 @@ pub const FABRIC_GROUPS_MAX: usize = 4096;
 /// Paths over the fabric that one program may ask about.
 pub const FABRIC_PATHS_MAX: usize = 1 << 16;
 
+/// Hosts of an Ethernet network. Each costs network namespaces and descriptors, and a bridge has 1,023 ports.
+pub const ETHERNET_HOSTS_MAX: u32 = 256;
+
+/// Longest delay of an Ethernet network.
+pub const ETHERNET_DELAY_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// Hosts that one capture may name.
 pub const CAPTURE_HOSTS_MAX: usize = 128;
 

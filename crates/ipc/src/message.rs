@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use weft_cm::rdma_cm::{Command, Reply};
 
 use crate::DeviceInfo;
+use crate::ethernet::{EthernetSpec, EthernetStatus};
 use crate::fabric::{FabricReply, FabricRequest, HostAdapter};
 use crate::ipoib::{IpoibInterface, IpoibNeighbour};
 use crate::losses::{KeyViolation, LostPackets};
@@ -126,6 +127,10 @@ pub enum Request {
     OpenPacketChannel,
     /// Make the namespaces of the program's host, unless they are there.
     HostNetwork,
+    /// Bring up an Ethernet network of virtual hosts. A request to take the fabric down ends it.
+    EthernetUp(EthernetSpec),
+    /// The Ethernet network that is up.
+    EthernetStatus,
     /// Make a Unix socket in the daemon's network namespace: the program may be in that of a virtual host.
     MachineSocket,
     /// The IPoIB interfaces of the program's host.
@@ -256,6 +261,8 @@ pub enum Response {
         /// Whether a user namespace owns the others.
         has_user: bool,
     },
+    /// The Ethernet network; `None` if there is none.
+    Ethernet(Option<EthernetStatus>),
     /// The IPoIB interfaces of a host.
     IpoibInterfaces(Vec<IpoibInterface>),
     /// A page of neighbours; an empty one is behind the last.

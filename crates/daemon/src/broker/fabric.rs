@@ -25,7 +25,7 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
                 FabricRequest::Describe(_) | FabricRequest::Up { .. } => Rules::PLAIN.trusted("bring up a fabric"),
                 _ => Rules::PLAIN.trusted("change the fabric"),
             };
-            rules.to(move |broker, call| answer(broker, &call, request))
+            rules.to(move |broker, call| answer(broker, call, request))
         }
         other => return Routed::Elsewhere(other),
     })
@@ -36,7 +36,14 @@ fn looks(request: &FabricRequest) -> bool {
     matches!(request, FabricRequest::Status | FabricRequest::Hosts { .. } | FabricRequest::Picture { .. })
 }
 
-fn answer(broker: &mut Broker, call: &Call<'_, impl Host>, request: FabricRequest) -> Result<Outcome, Refusal> {
+fn answer(broker: &mut Broker, call: Call<'_, impl Host>, request: FabricRequest) -> Result<Outcome, Refusal> {
+    if broker.shared.ethernet.is_some() {
+        match request {
+            FabricRequest::Down => return Ok(broker.end_ethernet(call.now, call.host)),
+            FabricRequest::Up { .. } => return Err(super::host_networks::ethernet_is_up()),
+            _ => {}
+        }
+    }
     let (shared, now, id) = (&mut broker.shared, call.now, call.id);
     let looks = looks(&request);
     let down = matches!(request, FabricRequest::Down);

@@ -70,7 +70,7 @@ impl Broker {
             shared.sessions.greet(id, HelloStatus::Refused, &text);
             return shared.sessions.close(id);
         }
-        let named = if hello.host.is_empty() { Ok(String::new()) } else { shared.fabric.host_called(&hello.host) };
+        let named = if hello.host.is_empty() { Ok(String::new()) } else { shared.host_called(&hello.host) };
         let virtual_host = match named {
             Ok(name) => name,
             Err(text) => {

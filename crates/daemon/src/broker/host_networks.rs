@@ -6,6 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
 use weft_fabric::{Delivery, Fabric, PortRef};
+use weft_ipc::ethernet::EthernetSpec;
+use weft_ipc::fabric::FabricReply;
 use weft_ipc::{Refusal, Request, Response};
 use weft_ipoib::Mode;
 use weft_wire::ipoib::LinkAddress;
@@ -16,11 +18,12 @@ use super::fabric::Changed;
 use super::host_wake::Woken;
 use super::shared::Shared;
 use super::{Attach, Broker};
+use crate::ethernet::EthernetNetwork;
 use crate::fabric::Running;
 use crate::host::Host;
 use crate::host_networks::{HostSetup, INTERFACES_MAX, InterfaceSetup};
 use crate::ipoib::{Effect, InterfaceId, Interfaces};
-use crate::refusal::{ENODEV, refuse};
+use crate::refusal::{EEXIST, ENODEV, refuse};
 use crate::umad;
 
 /// MTU of an interface until its link is known: that of most links.
@@ -49,6 +52,14 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
         Request::SetIpoibMode { interface, connected } => Rules::PLAIN
             .trusted("change the interfaces of a fabric's hosts")
             .to(move |broker, call| broker.networks.set_mode(&mut broker.shared, &call, &interface, connected)),
+        Request::EthernetUp(spec) => Rules::PLAIN.trusted("bring up a network").to(move |broker, call| {
+            broker.start_ethernet(call, spec)?;
+            Ok(Response::Done.into())
+        }),
+        Request::EthernetStatus => Rules::PLAIN.to(|broker, call| {
+            let status = broker.shared.ethernet.as_ref().map(|network| network.status(call.now));
+            Ok(Response::Ethernet(status).into())
+        }),
         other => return super::ipoib_interfaces::route(other),
     })
 }
@@ -72,7 +83,10 @@ impl Networks {
     fn open(&mut self, shared: &mut Shared, call: Call<'_, impl Host>) -> Result<Outcome, Refusal> {
         let Call { now, id, host: outside, .. } = call;
         let host = shared.sessions.host(id).ok_or_else(no_host)?.to_owned();
-        let (network, has_user) = self.open_host(shared, now, outside, host)?;
+        let (network, has_user) = match &shared.ethernet {
+            Some(ethernet) => ethernet.open_host(outside, &host)?,
+            None => self.open_host(shared, now, outside, host)?,
+        };
         let attach = Attach { network: Some(network), ..Attach::default() };
         Ok(Outcome::with(Response::HostNetwork { has_user }, attach))
     }
@@ -109,6 +123,7 @@ impl Networks {
             name: host,
             socket_name: shared.config.socket_name.clone(),
             interfaces: ports.iter().enumerate().map(interface).collect(),
+            ethernet: None,
         };
         if self.of.is_empty() {
             outside.set_hosts_file(&names)?;
@@ -232,6 +247,11 @@ impl Networks {
     }
 }
 
+/// The refusal of another network or fabric while an Ethernet network is up.
+pub(super) fn ethernet_is_up() -> Refusal {
+    refuse(EEXIST, "an Ethernet network is up already: take it down first with `weft down`")
+}
+
 fn no_host() -> Refusal {
     refuse(ENODEV, "the program runs as no host of a fabric")
 }
@@ -272,6 +292,31 @@ pub enum NetworkEffect {
 }
 
 impl Broker {
+    /// Brings up an Ethernet network.
+    fn start_ethernet(&mut self, call: Call<'_, impl Host>, spec: EthernetSpec) -> Result<(), Refusal> {
+        if self.shared.ethernet.is_some() {
+            return Err(ethernet_is_up());
+        }
+        if let Some(running) = self.shared.fabric.running() {
+            let text = format!("a fabric is up already ({}): take it down first with `weft down`", running.title());
+            return Err(refuse(EEXIST, text));
+        }
+        let network = EthernetNetwork::new(call.now, spec)?;
+        network.open_hosts(call.host).inspect_err(|_| call.host.close_networks())?;
+        self.shared.ethernet = Some(network);
+        self.update_idle(call.now);
+        Ok(())
+    }
+
+    /// Ends the Ethernet network with its hosts.
+    pub(super) fn end_ethernet(&mut self, now: Instant, host: &mut impl Host) -> Outcome {
+        self.shared.ethernet = None;
+        host.close_networks();
+        self.update_idle(now);
+        self.shared.stay.leaves_soon = true;
+        Response::Fabric(FabricReply::Done).into()
+    }
+
     /// Handles a packet that the kernel of a virtual host sends.
     pub fn handle_ip_packet(&mut self, now: Instant, network: u32, interface: usize, packet: &[u8]) {
         let Some(id) = self.networks.at(network, interface) else { return };

@@ -303,8 +303,8 @@ impl Broker {
     }
 
     fn update_idle(&mut self, now: Instant) {
-        let Shared { sessions, devices, fabric, stay, .. } = &mut self.shared;
+        let Shared { sessions, devices, fabric, ethernet, stay, .. } = &mut self.shared;
         let has_settings = devices.any_settings() || self.cms.machine.has_settings();
-        stay.update(now, !sessions.is_empty() || has_settings || fabric.running().is_some());
+        stay.update(now, !sessions.is_empty() || has_settings || fabric.running().is_some() || ethernet.is_some());
     }
 }

@@ -8,6 +8,7 @@ use weft_ipc::{DeviceInfo, Refusal};
 use super::config::BrokerConfig;
 use super::sessions::Sessions;
 use crate::devices::Devices;
+use crate::ethernet::EthernetNetwork;
 use crate::fabric::FabricHost;
 use crate::limits;
 use crate::refusal::{ENODEV, EPERM, refuse};
@@ -31,6 +32,8 @@ pub(super) struct Shared {
     pub slots: SlotTable,
     /// The InfiniBand fabric, if one is up.
     pub fabric: FabricHost,
+    /// The Ethernet network, if one is up.
+    pub ethernet: Option<EthernetNetwork>,
     pub started: Instant,
     pub phase: Phase,
     pub stay: Stay,
@@ -75,6 +78,7 @@ impl Shared {
             sessions: Sessions::new(),
             slots: SlotTable::default(),
             fabric: FabricHost::new(now),
+            ethernet: None,
             started: now,
             phase,
             stay: Stay { idle_since: Some(now), leaves_soon: false },
@@ -101,6 +105,14 @@ impl Shared {
         }
         let text = format!("user {uid} may not {what}: only root and user {}, who runs the daemon", self.config.uid);
         Err(refuse(EPERM, text))
+    }
+
+    /// Returns the full name of the virtual host that a program names; else the message for the person.
+    pub fn host_called(&self, host: &str) -> Result<String, String> {
+        match &self.ethernet {
+            Some(ethernet) => ethernet.host_called(host),
+            None => self.fabric.host_called(host),
+        }
     }
 
     /// Returns the adapters of a virtual host.

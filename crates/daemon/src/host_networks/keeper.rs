@@ -14,6 +14,7 @@ use weft_sys::tun::Tun;
 use weft_sys::unix::{self, Wait};
 use weft_sys::{process, spawn};
 
+use crate::ethernet::{EthernetPort, Switch};
 use crate::{rtnl, rtnl_changes, rtnl_routes};
 
 /// Time limit for one host.
@@ -60,8 +61,10 @@ pub struct HostSetup {
     pub name: String,
     /// Abstract name at which the daemon listens there.
     pub socket_name: String,
-    /// Its interfaces.
+    /// Its IPoIB interfaces.
     pub interfaces: Vec<InterfaceSetup>,
+    /// Its Ethernet interface.
+    pub ethernet: Option<EthernetPort>,
 }
 
 /// Everything of a host that the daemon keeps.
@@ -164,38 +167,45 @@ fn malformed() -> io::Error {
 
 fn serve(socket: &OwnedFd) {
     let mut owner: Option<io::Result<Option<OwnedFd>>> = None;
+    let mut switch = None;
     let mut buffer = vec![0; MESSAGE_BYTES_MAX];
     loop {
-        // The end of the connection is the end of the daemon.
+        // The end of the connection is the end of the daemon, or of the networks.
         let Ok(received) = unix::recv(socket, &mut buffer, 1, Wait::Block) else { return };
         let Some(bytes) = buffer.get(..received.len).filter(|bytes| !bytes.is_empty()) else { return };
-        let setup = match postcard::from_bytes::<Job>(bytes) {
-            Ok(Job::Host(setup)) => setup,
-            Ok(Job::Interface(setup)) => {
-                if serve_interface(socket, received.fds.first(), &setup).is_err() {
-                    return;
-                }
-                continue;
+        let answered = match postcard::from_bytes::<Job>(bytes) {
+            Ok(Job::Host(setup)) => {
+                let owner = owner.get_or_insert_with(host_namespace::become_owner);
+                serve_host(socket, owner, &mut switch, &setup)
             }
+            Ok(Job::Interface(setup)) => serve_interface(socket, received.fds.first(), &setup),
             Err(_) => return,
-        };
-        let made = match owner.get_or_insert_with(host_namespace::become_owner) {
-            Ok(user) => make(&setup).map(|made| (user.as_ref(), made)),
-            Err(error) => Err((copy(error), "a user namespace")),
-        };
-        let answered = match &made {
-            Ok((user, parts)) => {
-                let indexes = parts.interfaces.iter().map(|(index, _)| *index).collect();
-                let mut fds: Vec<BorrowedFd<'_>> = user.iter().map(|user| user.as_fd()).collect();
-                fds.extend([parts.net.as_fd(), parts.uts.as_fd(), parts.routes.as_fd(), parts.listener.as_fd()]);
-                fds.extend(parts.interfaces.iter().map(|(_, tun)| tun.as_fd()));
-                answer(socket, &Answer { failed: None, has_user: user.is_some(), indexes }, &fds)
-            }
-            Err(failure) => refuse(socket, failure),
         };
         if answered.is_err() {
             return;
         }
+    }
+}
+
+fn serve_host(
+    socket: &OwnedFd,
+    owner: &io::Result<Option<OwnedFd>>,
+    switch: &mut Option<Switch>,
+    setup: &HostSetup,
+) -> io::Result<()> {
+    let made = match owner {
+        Ok(user) => make(setup, switch).map(|made| (user.as_ref(), made)),
+        Err(error) => Err((copy(error), "a user namespace")),
+    };
+    match &made {
+        Ok((user, parts)) => {
+            let indexes = parts.interfaces.iter().map(|(index, _)| *index).collect();
+            let mut fds: Vec<BorrowedFd<'_>> = user.iter().map(|user| user.as_fd()).collect();
+            fds.extend([parts.net.as_fd(), parts.uts.as_fd(), parts.routes.as_fd(), parts.listener.as_fd()]);
+            fds.extend(parts.interfaces.iter().map(|(_, tun)| tun.as_fd()));
+            answer(socket, &Answer { failed: None, has_user: user.is_some(), indexes }, &fds)
+        }
+        Err(failure) => refuse(socket, failure),
     }
 }
 
@@ -236,14 +246,20 @@ struct Parts {
     interfaces: Vec<(u32, Tun)>,
 }
 
-fn make(setup: &HostSetup) -> Result<Parts, (io::Error, &'static str)> {
+fn make(setup: &HostSetup, switch: &mut Option<Switch>) -> Result<Parts, (io::Error, &'static str)> {
     let at = |step: &'static str| move |error: io::Error| (error, step);
+    if setup.ethernet.is_some() && switch.is_none() {
+        *switch = Some(Switch::new()?);
+    }
     let (net, uts) = host_namespace::enter_new(&setup.name).map_err(at("a network namespace"))?;
     let routes = RouteSocket::open(0).map_err(at("a route netlink socket"))?;
-    change(&routes, &rtnl_changes::switch_on(LOOPBACK, None)).map_err(at("lo up"))?;
+    rtnl_changes::change(&routes, &rtnl_changes::switch_on(LOOPBACK, None)).map_err(at("lo up"))?;
     let mut interfaces = Vec::new();
     for wanted in &setup.interfaces {
         interfaces.push(make_interface(&routes, wanted)?);
+    }
+    if let (Some(switch), Some(port)) = (switch, &setup.ethernet) {
+        switch.connect(&net, &routes, port)?;
     }
     let listener = unix::listen_abstract(&setup.socket_name, BACKLOG).map_err(at("the daemon's socket"))?;
     // One that follows changes: the first has only had the answers to its own.
@@ -258,29 +274,18 @@ fn make_interface(routes: &RouteSocket, wanted: &InterfaceSetup) -> Result<(u32,
     tun.set_carrier(false).map_err(at("the interface's link"))?;
     let index = process::interface_index(&wanted.name).map_err(at("the interface's index"))?;
     if wanted.is_up {
-        change(routes, &rtnl_changes::switch_on(index, Some(wanted.mtu))).map_err(at("the interface up"))?;
+        rtnl_changes::change(routes, &rtnl_changes::switch_on(index, Some(wanted.mtu)))
+            .map_err(at("the interface up"))?;
     } else {
-        change(routes, &rtnl_changes::set_mtu(index, wanted.mtu)).map_err(at("the interface's MTU"))?;
+        rtnl_changes::change(routes, &rtnl_changes::set_mtu(index, wanted.mtu)).map_err(at("the interface's MTU"))?;
     }
     let link_local = wanted.link_local.filter(|_| wanted.is_up).map(|ip| (ip, LINK_LOCAL_PREFIX));
     for (ip, prefix) in wanted.addresses.iter().copied().chain(link_local) {
         // Without IPv6 in the kernel there are only the others.
-        match change(routes, &rtnl_changes::add_address(index, ip, prefix)) {
+        match rtnl_changes::change(routes, &rtnl_changes::add_address(index, ip, prefix)) {
             Err(_) if ip.is_ipv6() => {}
             added => added.map_err(at("the interface's address"))?,
         }
     }
     Ok((index, tun))
-}
-
-/// Makes a change and waits for the kernel's answer, which is there at once.
-fn change(routes: &RouteSocket, request: &[u8]) -> io::Result<()> {
-    routes.send(request)?;
-    let mut buffer = [0; MESSAGE_BYTES_MAX];
-    loop {
-        let length = routes.recv(&mut buffer)?;
-        if let Some(outcome) = rtnl_changes::outcome(buffer.get(..length).unwrap_or_default()) {
-            return outcome;
-        }
-    }
 }

@@ -1,0 +1,77 @@
+//! The network as the broker knows it: its hosts by name. Programs on them use the hosts' own daemons.
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use weft_ipc::Refusal;
+use weft_ipc::ethernet::{ETHERNET_SOCKET_NAME, EthernetSpec, EthernetStatus, ethernet_address, ethernet_host_name};
+
+use super::port::EthernetPort;
+use crate::host::Host;
+use crate::host_networks::HostSetup;
+use crate::refusal::{EINVAL, ENODEV, refuse};
+
+/// A network that is up.
+#[derive(Debug)]
+pub struct EthernetNetwork {
+    spec: EthernetSpec,
+    since: Instant,
+}
+
+impl EthernetNetwork {
+    /// Makes a network without hosts.
+    ///
+    /// # Errors
+    /// A value of the description is out of its range.
+    pub fn new(now: Instant, spec: EthernetSpec) -> Result<EthernetNetwork, Refusal> {
+        spec.check().map_err(|text| refuse(EINVAL, text))?;
+        Ok(EthernetNetwork { spec, since: now })
+    }
+
+    /// Returns the state for users.
+    pub fn status(&self, now: Instant) -> EthernetStatus {
+        EthernetStatus { spec: self.spec, uptime_s: now.saturating_duration_since(self.since).as_secs() }
+    }
+
+    /// Returns the full name of a host; else the message for the person.
+    pub fn host_called(&self, host: &str) -> Result<String, String> {
+        match self.number(host) {
+            Some(number) => Ok(ethernet_host_name(number)),
+            None => {
+                let last = ethernet_host_name(self.spec.hosts - 1);
+                Err(format!("the Ethernet network has no host {host:?}: its hosts are node1 to {last}"))
+            }
+        }
+    }
+
+    fn number(&self, host: &str) -> Option<u32> {
+        (0..self.spec.hosts).find(|number| ethernet_host_name(*number) == host)
+    }
+
+    /// Makes a host, unless it is there. Returns its number, and whether a user namespace owns it.
+    pub fn open_host(&self, outside: &mut impl Host, host: &str) -> Result<(u32, bool), Refusal> {
+        let number = self.number(host).ok_or_else(|| refuse(ENODEV, "the program runs as no host of the network"))?;
+        let setup = HostSetup {
+            name: ethernet_host_name(number),
+            socket_name: ETHERNET_SOCKET_NAME.to_owned(),
+            interfaces: Vec::new(),
+            ethernet: Some(EthernetPort::of(&self.spec, number)),
+        };
+        Ok((number, outside.open_network(number, &setup)?))
+    }
+
+    /// Makes all hosts and the file of their names: each host answers pings before a program runs on it.
+    pub fn open_hosts(&self, outside: &mut impl Host) -> Result<(), Refusal> {
+        outside.set_hosts_file(&self.hosts_file())?;
+        self.spec.host_names().try_for_each(|host| self.open_host(outside, &host).map(drop))
+    }
+
+    /// The names of all hosts and their addresses, as hosts(5) has them.
+    fn hosts_file(&self) -> String {
+        (0..self.spec.hosts).fold(String::new(), |mut text, number| {
+            let (ip, name) = (ethernet_address(number), ethernet_host_name(number));
+            let _ = writeln!(text, "{ip}\t{name}\t{name}-eth0");
+            text
+        })
+    }
+}
