@@ -18,6 +18,7 @@ pub mod lab;
 pub mod manager;
 pub mod mpi;
 pub mod multicast;
+pub mod networks;
 pub mod originals;
 pub mod pair;
 pub mod path;

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use weft_interop::proc::{Ended, Proc};
 use weft_interop::{Fabric, Lab, Shape, Table, Who, mpi, product, skip};
 
@@ -356,32 +356,8 @@ fn networks(hosts: &Hosts<'_>) -> Result<BTreeSet<String>> {
 /// Checks that soon no process is in one of the networks or has one open, and that the machine has no interface of
 /// theirs.
 fn all_gone(hosts: &Hosts<'_>, networks: &BTreeSet<String>) -> Result<()> {
-    let until = Instant::now() + SOON;
-    loop {
-        let holders = holders(networks);
-        if holders.is_empty() {
-            break;
-        }
-        ensure!(Instant::now() < until, "processes still hold {networks:?}: {holders:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    weft_interop::networks::wait_until_unused(networks, SOON)?;
     let links = hosts.outside("ip -o link")?.success()?.text;
     ensure!(links.lines().count() == 1 && links.contains(" lo: "), "{links}");
     Ok(())
-}
-
-/// Processes that are in one of the networks, or have it or one of its sockets open, with their command lines.
-fn holders(networks: &BTreeSet<String>) -> Vec<String> {
-    let is_held = |process: &Path| {
-        let links = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut links = links.chain([process.join("ns/net")]).filter_map(|link| std::fs::read_link(link).ok());
-        links.any(|target| networks.contains(&target.display().to_string()))
-    };
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
-    let held = processes.filter(|process| is_held(process));
-    held.map(|process| {
-        let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
-        format!("{}: {}", process.display(), String::from_utf8_lossy(&line).replace('\0', " "))
-    })
-    .collect()
 }

@@ -12,6 +12,7 @@ pub mod diagnose;
 pub mod doctor;
 pub mod env;
 pub mod environment;
+mod ethernet;
 mod fabric_manager;
 mod fabric_summary;
 pub mod hosts;

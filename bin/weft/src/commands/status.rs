@@ -7,9 +7,11 @@ use clap::Args;
 use serde_json::json;
 use weft_fabric::topology::counted;
 use weft_fabric::topology::{LinkState, Picture};
+use weft_ipc::ethernet::EthernetStatus;
 use weft_ipc::fabric::{FabricStatus, HostPrograms};
 use weft_ipc::{Client, CmStatus, ConnectError, ConnectOptions, PortHealth, ProcessInfo, Spawn, StatusReport, Usage};
 
+use super::ethernet;
 use super::own_view::KEEPER;
 use crate::{outln, output};
 
@@ -34,7 +36,7 @@ pub fn run(args: &StatusArgs) -> ExitCode {
                 }
                 None => None,
             };
-            Ok((report, fabric))
+            Ok((report, Up { fabric, ethernet: client.ethernet_status()? }))
         }),
         Err(ConnectError::NotRunning) => {
             if args.json {
@@ -50,10 +52,9 @@ pub fn run(args: &StatusArgs) -> ExitCode {
         }
     };
     match report {
-        Ok((mut report, fabric)) => {
+        Ok((mut report, up)) => {
             report.processes = of_others(report.processes, std::process::id());
-            let fabric = fabric.as_ref();
-            output::print(&if args.json { as_json(&report, fabric) } else { text(&report, fabric) });
+            output::print(&if args.json { as_json(&report, &up) } else { text(&report, &up) });
             ExitCode::SUCCESS
         }
         Err(e) => {
@@ -105,6 +106,13 @@ fn port_text(port: &PortHealth) -> String {
     }
 }
 
+/// The networks of virtual hosts that are up.
+#[derive(Default)]
+struct Up {
+    fabric: Option<Fabric>,
+    ethernet: Option<EthernetStatus>,
+}
+
 /// A fabric, the hosts that programs run as and, for JSON, the nodes and cables.
 pub(super) struct Fabric {
     pub(super) status: FabricStatus,
@@ -115,7 +123,7 @@ pub(super) struct Fabric {
 /// Maximum number of hosts with programs in the text; `--json` has all.
 const HOSTS_SHOWN: usize = 12;
 
-fn text(r: &StatusReport, fabric: Option<&Fabric>) -> String {
+fn text(r: &StatusReport, up: &Up) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "daemon     version {}, pid {}, uid {}, up {} s", r.version, r.pid, r.uid, r.uptime_s);
     let _ = writeln!(out, "UDP 4791   {}", port_text(&r.port));
@@ -126,8 +134,12 @@ fn text(r: &StatusReport, fabric: Option<&Fabric>) -> String {
     );
     let _ = writeln!(out, "devices    {}", r.devices);
     cm_text(&mut out, &r.cm);
-    if let Some(Fabric { status, hosts, .. }) = fabric {
+    if let Some(Fabric { status, hosts, .. }) = &up.fabric {
         fabric_text(&mut out, status, hosts);
+    }
+    if let Some(EthernetStatus { spec, uptime_s }) = &up.ethernet {
+        let _ = writeln!(out, "network    {}, up {uptime_s} s", ethernet::summary(spec));
+        let _ = writeln!(out, "           {}; each has a daemon of its own", ethernet::hosts(spec));
     }
     let _ = writeln!(out, "processes  {}", r.processes.len());
     if r.processes.is_empty() {
@@ -234,7 +246,7 @@ fn cm_json(cm: &CmStatus) -> serde_json::Value {
     })
 }
 
-fn as_json(r: &StatusReport, fabric: Option<&Fabric>) -> String {
+fn as_json(r: &StatusReport, up: &Up) -> String {
     let processes: Vec<_> = r
         .processes
         .iter()
@@ -259,7 +271,8 @@ fn as_json(r: &StatusReport, fabric: Option<&Fabric>) -> String {
         "devices": r.devices,
         "slot0_packets": r.slot0_packets,
         "cm": cm_json(&r.cm),
-        "fabric": fabric.map(fabric_json),
+        "fabric": up.fabric.as_ref().map(fabric_json),
+        "ethernet": up.ethernet.as_ref().map(ethernet::as_json),
         "processes": processes,
     });
     format!("{value}\n")
@@ -330,17 +343,18 @@ mod tests {
         let plan = Plan::new(Shape::Pair);
         let picture = Some(Picture::of(plan.generate().expect("a pair")));
         let fabric = Fabric { status: fabric, hosts, picture };
-        let text = text(&report, Some(&fabric));
+        let up = Up { fabric: Some(fabric), ethernet: None };
+        let text = text(&report, &up);
         let lines = "fabric     fat-tree 4,2: 8 hosts, 6 switches, 16 links (15 active, 1 cut), up 5 s\n  \
                      SM       node1:1, LID 1, 14 ports follow it\n  programs node1 (2)\n";
         assert!(text.contains(lines), "{text}");
-        let json = as_json(&report, Some(&fabric));
+        let json = as_json(&report, &up);
         assert!(json.contains("\"active\":15") && json.contains("\"a\":\"node1:1\",\"b\":\"node2:1\""), "{json}");
         assert!(text.starts_with("daemon     version 0.1.0, pid 42, uid 0, up 7 s\nUDP 4791   open\n"));
         assert!(
             text.ends_with("      99   1000     3     1     1     1     1     0  ib_write_bw (WEFT_FAULT loss=1%)\n"),
             "{text}"
         );
-        assert!(as_json(&report, None).contains("\"slot\":3"));
+        assert!(as_json(&report, &Up::default()).contains("\"slot\":3"));
     }
 }

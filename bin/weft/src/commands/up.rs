@@ -5,11 +5,13 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use weft_fabric::topology::Topology;
+use weft_ipc::ethernet::{EthernetSpec, EthernetStatus};
 use weft_ipc::fabric::{FabricRequest, HostPrograms, SmPort, pack};
 use weft_ipc::{Client, RequestError, Spawn};
 use weft_tool::fabric::{finish, session, spell};
 use weft_tool::topology_source::SourceArgs;
 
+use super::ethernet::{self, EthernetArgs};
 use super::fabric_manager::FabricManager;
 use super::fabric_summary::summary;
 use super::pingall::{self, Report};
@@ -20,10 +22,12 @@ use crate::{outln, output};
 pub struct UpArgs {
     #[command(flatten)]
     source: SourceArgs,
+    #[command(flatten)]
+    ethernet: EthernetArgs,
     /// Replace the running fabric, if there is one
     #[arg(long)]
     replace: bool,
-    /// Seed of packet loss on bad cables; the same seed loses the same packets [default: random]
+    /// Seed of packet loss on bad cables and of --loss; the same seed loses the same packets [default: random]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     seed: u64,
     /// Forward every packet hop by hop through the switches, where cable faults act on each packet
@@ -109,6 +113,39 @@ fn bereft(hosts: &[HostPrograms]) -> String {
 }
 
 fn up(args: &UpArgs) -> Result<(), String> {
+    match args.ethernet.spec(args.seed)? {
+        Some(spec) => ethernet_up(args, spec),
+        None => fabric_up(args),
+    }
+}
+
+/// Brings up an Ethernet network.
+fn ethernet_up(args: &UpArgs, spec: EthernetSpec) -> Result<(), String> {
+    let mut client = session(Spawn::IfNeeded)?;
+    make_room(args, &mut client)?;
+    client.ethernet_up(spec).map_err(spell)?;
+    if args.json {
+        outln!("{}", ethernet::as_json(&EthernetStatus { spec, uptime_s: 0 }));
+    } else {
+        outln!("{}", ethernet::summary(&spec));
+        outln!("Hosts are {}: weft run --host node1 -- ibv_devices", ethernet::hosts(&spec));
+    }
+    Ok(())
+}
+
+/// Takes down what is up, if the user wants it replaced.
+fn make_room(args: &UpArgs, client: &mut Client) -> Result<(), String> {
+    let is_up = |client: &mut Client| -> Result<bool, RequestError> {
+        Ok(client.fabric_status()?.is_some() || client.ethernet_status()?.is_some())
+    };
+    if args.replace && is_up(client).map_err(spell)? {
+        let bereft = take_down(client).map_err(spell)?;
+        bereft.iter().filter(|_| !args.json).for_each(|line| outln!("{line}"));
+    }
+    Ok(())
+}
+
+fn fabric_up(args: &UpArgs) -> Result<(), String> {
     // Checks all arguments before the running fabric goes down.
     let topology = args.source.load()?;
     topology.check().map_err(|error| error.to_string())?;
@@ -119,10 +156,7 @@ fn up(args: &UpArgs) -> Result<(), String> {
         FabricManager::choose(args.sm_host.as_deref(), args.sm_config.as_deref(), &topology)?
     };
     let mut client = session(Spawn::IfNeeded)?;
-    if args.replace && client.fabric_status().map_err(spell)?.is_some() {
-        let bereft = take_down(&mut client).map_err(spell)?;
-        bereft.iter().filter(|_| !args.json).for_each(|line| outln!("{line}"));
-    }
+    make_room(args, &mut client)?;
     let connected = args.ipoib_mode == IpoibMode::Connected;
     client.fabric_up(&bytes, args.seed, args.packets, connected).map_err(spell)?;
     let managed = match &manager {

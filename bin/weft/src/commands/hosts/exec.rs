@@ -9,7 +9,7 @@ use std::thread;
 
 use clap::Args;
 
-use super::{gather, list, running_topology};
+use super::{Hosts, gather, list};
 use crate::{errno, output};
 
 /// Programs that run at the same time at most, unless the user says otherwise, as in pdsh.
@@ -55,14 +55,14 @@ pub fn run(args: &ExecArgs) -> ExitCode {
 
 /// Determines the hosts. An unknown one is found before any program runs.
 fn hosts(args: &ExecArgs) -> Result<Vec<String>, String> {
-    let topology = running_topology()?;
+    let running = Hosts::running()?;
     let Some(wanted) = &args.hosts else {
-        let all: Vec<String> = topology.host_names().into_iter().map(str::to_owned).collect();
+        let all = running.names();
         return if all.is_empty() { Err("the fabric has no hosts".to_owned()) } else { Ok(all) };
     };
-    let known = |name: &String| match topology.host_called(name) {
-        Some(host) => Ok(host.to_owned()),
-        None => Err(format!("unknown host `{name}`; {}", crate::commands::fabric_manager::hosts_of(&topology))),
+    let known = |name: &String| match running.called(name) {
+        Some(host) => Ok(host),
+        None => Err(format!("unknown host `{name}`; {}", running.description())),
     };
     list::expand(wanted)?.iter().map(known).collect()
 }

@@ -9,6 +9,7 @@ mod class_files;
 mod counters;
 mod detach;
 mod environment;
+mod ethernet;
 mod fallback;
 mod following;
 mod infiniband;
@@ -40,6 +41,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 use weft_fabric::topology;
+use weft_ipc::ethernet::ETHERNET_VARIABLE;
 use weft_ipc::stat::StatReport;
 use weft_ipc::{Client, ConnectOptions, DeviceInfo, HOST_VARIABLE, trust};
 
@@ -106,7 +108,17 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     rdma_dir::announce_daemon();
     let mut options =
         ConnectOptions { program: "weft run".to_owned(), library_dir: Some(dir.clone()), ..ConnectOptions::default() };
-    if let Some(host) = &args.host {
+    let ethernet = match &args.host {
+        Some(host) => ethernet::enter(host)?,
+        None => None,
+    };
+    // From here on, this process is on a machine of its own.
+    let fabric_host = args.host.as_ref().filter(|_| ethernet.is_none());
+    if let Some(host) = args.host.as_ref().filter(|_| ethernet.is_some()) {
+        command.env(ETHERNET_VARIABLE, host).env_remove(HOST_VARIABLE);
+        options.host.clear();
+    }
+    if let Some(host) = fabric_host {
         options.host.clone_from(host);
         command.env(HOST_VARIABLE, host);
     }
@@ -149,7 +161,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
             fallback::tell_network(&options.host, &why, may_manage, is_quiet);
             None
         }
-        network => network.and_then(Result::ok),
+        network => network.and_then(Result::ok).or(ethernet),
     };
     // Servers of the host listen in its network.
     if let Some(port) = args.wait_port.filter(|_| on_host) {
