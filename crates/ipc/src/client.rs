@@ -19,7 +19,7 @@ use weft_sys::host_namespace::HostNamespaces;
 use weft_sys::unix::{self, Credentials, Wait};
 
 use crate::codec::{decode, encode};
-use crate::connect::{Spawn, establish};
+use crate::connect::establish;
 use crate::fabric::HostAdapter;
 use crate::limits::{EVENTS_QUEUED_MAX, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
 use crate::printable::{printable, printable_report};
@@ -322,7 +322,7 @@ impl Client {
     /// was a subscription, and presents the slot. Blocks for as long as that takes, up to the timeout of the options
     /// plus `ANSWER_TIMEOUT`. An error leaves the client as it was; try again later.
     pub fn reconnect(&mut self) -> Result<Reconnected, ConnectError> {
-        let fd = self.establish_again()?;
+        let fd = establish(&self.options)?;
         unix::set_receive_timeout(&fd, ANSWER_TIMEOUT)?;
         unix::set_send_timeout(&fd, ANSWER_TIMEOUT)?;
         self.fd = fd;
@@ -332,19 +332,6 @@ impl Client {
         let slot = self.reattach().map_err(ConnectError::Request)?;
         let devices = if self.subscribed { self.subscribe() } else { self.list_devices() };
         Ok(Reconnected { devices: devices.map_err(ConnectError::Request)?, slot })
-    }
-
-    /// A fabric ends with its daemon, and the next one has no such host. A program of a host starts none: it would be in
-    /// the host's network namespace.
-    fn establish_again(&self) -> Result<OwnedFd, ConnectError> {
-        if self.options.host.is_empty() {
-            return establish(&self.options);
-        }
-        let options = ConnectOptions { spawn: Spawn::Never, ..self.options.clone() };
-        establish(&options).map_err(|error| match error {
-            ConnectError::NotRunning => ConnectError::NoHost("the fabric ended with its daemon".to_owned()),
-            error => error,
-        })
     }
 
     fn reattach(&mut self) -> Result<SlotFate, RequestError> {

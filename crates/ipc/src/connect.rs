@@ -84,7 +84,7 @@ const RETRY_INTERVAL_MAX: Duration = Duration::from_millis(40);
 /// A program that gained rights by being executed passes none, since the daemon would gain those rights too.
 const DAEMON_ENVIRONMENT: [&str; 3] = ["PATH", "RUST_BACKTRACE", "WEFT_DAEMON_LOG"];
 
-/// Connects and exchanges hellos; starts a daemon if the options allow it.
+/// Connects and exchanges hellos; starts a daemon if the options allow it and the program runs as no virtual host.
 pub(crate) fn establish(options: &ConnectOptions) -> Result<OwnedFd, ConnectError> {
     let start = Instant::now();
     let deadline = start + options.timeout;
@@ -95,6 +95,9 @@ pub(crate) fn establish(options: &ConnectOptions) -> Result<OwnedFd, ConnectErro
             Ok(fd) => return Ok(fd),
             Err(Failure::Final(error)) => return Err(error),
             Err(Failure::NobodyThere) if options.spawn == Spawn::Never => return Err(ConnectError::NotRunning),
+            // A fabric ends with its daemon, and a new one has no such host. In the host's network namespace it would keep
+            // that alive, too.
+            Err(Failure::NobodyThere) if !options.host.is_empty() => return Err(no_host(&options.host)),
             Err(Failure::NobodyThere) => {
                 if spawned.is_none_or(|at| at.elapsed() >= SPAWN_INTERVAL) {
                     start_daemon(options)?;
@@ -111,6 +114,12 @@ pub(crate) fn establish(options: &ConnectOptions) -> Result<OwnedFd, ConnectErro
         std::thread::sleep(pause);
         pause = (pause * 2).min(RETRY_INTERVAL_MAX);
     }
+}
+
+fn no_host(host: &str) -> ConnectError {
+    ConnectError::NoHost(format!(
+        "no host {host}, for no fabric is up in this network namespace: bring one up with `weft up`"
+    ))
 }
 
 enum Failure {

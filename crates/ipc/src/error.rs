@@ -48,7 +48,7 @@ pub enum ConnectError {
     #[error("the weft daemon refused the connection: {0}")]
     Refused(String),
     /// No fabric has the virtual host that the program runs as.
-    #[error("the weft daemon refused the connection: {0}")]
+    #[error("{0}")]
     NoHost(String),
     /// The listener is not a Weft daemon.
     #[error("the listener on the weft daemon's socket does not speak its protocol")]

@@ -18,6 +18,11 @@ pub fn wait_until_unused(networks: &BTreeSet<String>, limit: Duration) -> Result
     }
 }
 
+/// Daemons that run in one of the networks, with their command lines.
+pub fn daemons_in(networks: &BTreeSet<String>) -> Vec<String> {
+    holders(networks).into_iter().filter(|line| line.ends_with("weft daemon ")).collect()
+}
+
 /// Processes that are in one of the networks, or have it or one of its sockets open, with their command lines.
 fn holders(networks: &BTreeSet<String>) -> Vec<String> {
     let is_held = |process: &Path| {

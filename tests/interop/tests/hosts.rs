@@ -330,8 +330,18 @@ fn nothing_is_left() {
         table.case(&label("kill -9 of the daemon"), || {
             let networks = networks(hosts)?;
             let daemon = hosts.lab.daemon(hosts.lab.client()).context("no daemon")?;
+            // Programs of a host that has lost its fabric: one that was there, and those that it starts.
+            let uses = "ibv_devices; while kill -0 $DAEMON 2>/dev/null || [ -d /proc/$DAEMON ]; do sleep 0.1; done; \
+                        ibv_devices; ibv_devinfo; ibstat; echo tried; read end";
+            let line = format!("DAEMON={daemon}; {uses}");
+            let mut shell = hosts.lab.start_line(&hosts.fabric.words("node1", &["sh", "-c", &line])?, &[])?;
+            ensure!(shell.wait_until(SOON, |shell| shell.text().contains("weft0")), "{}", shell.text());
             let daemon = rustix::process::Pid::from_raw(daemon.cast_signed()).context("a process id")?;
             rustix::process::kill_process(daemon, rustix::process::Signal::KILL)?;
+            ensure!(shell.wait_until(SOON, |shell| shell.text().contains("tried")), "{}", shell.text());
+            let started = weft_interop::networks::daemons_in(&networks);
+            ensure!(started.is_empty(), "in a host without a fabric: {started:?}");
+            drop(shell);
             all_gone(hosts, &networks)
         });
         table.case(&label("weft down"), || {
