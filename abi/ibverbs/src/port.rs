@@ -62,7 +62,8 @@ fn describe_fabric(port: &PortAttr, fabric: &IbPortAttr) -> ibv_port_attr {
     attr.active_speed = u8::try_from(fabric.active_speed).unwrap_or(SPEED_NDR);
     attr.active_speed_ex = u32::from(fabric.active_speed);
     attr.phys_state = fabric.phys_state;
-    attr.link_layer = IBV_LINK_LAYER_INFINIBAND as u8;
+    let link_layer = if fabric.is_ethernet { IBV_LINK_LAYER_ETHERNET } else { IBV_LINK_LAYER_INFINIBAND };
+    attr.link_layer = link_layer as u8;
     attr
 }
 

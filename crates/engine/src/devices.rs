@@ -87,6 +87,7 @@ fn infiniband(adapter: &InfiniBand, port: &IbPort) -> IbPortAttr {
         vendor_id: adapter.vendor_id,
         device_id: adapter.device_id,
         revision: adapter.revision,
+        is_ethernet: port.is_ethernet,
         state: port.state,
         phys_state: port.phys_state,
         lid: port.lid,

@@ -4,7 +4,7 @@ use crate::counters::Counters;
 use crate::fec::Fec;
 use crate::limits::{GUIDS, MTU_CAP, VL_ARBITRATION_CAP, VL_CAP};
 use crate::tables::{PKEY_DEFAULT, PortTables, pkey_enters, pkeys_match};
-use crate::topology::{self, Node as NodeSpec, NodeKind, Speed, Width};
+use crate::topology::{self, LinkLayer, Node as NodeSpec, NodeKind, Speed, Width};
 use crate::{Changes, PortRef};
 use weft_verbs::Instant;
 use weft_wire::mad::subn::{
@@ -63,6 +63,7 @@ pub(crate) struct Port {
     pub damaged: u8,
     /// Times that the subnet manager asked programs to register again.
     pub reregistrations: u32,
+    pub link_layer: LinkLayer,
 }
 
 const _: () = assert!(std::mem::offset_of!(Port, served) <= 64);
@@ -70,11 +71,8 @@ const _: () = assert!(std::mem::offset_of!(Port, served) <= 64);
 impl Port {
     /// Creates external port `number` of a node, or port 0 of a switch, in its power-on state.
     pub fn new(spec: &NodeSpec, node: u32, base: u32, number: u8) -> Port {
-        let hardware = spec.port(number).copied().unwrap_or(topology::Port {
-            guid: spec.guid,
-            width: Width::X4,
-            speed: Speed::Sdr,
-        });
+        let port_0 = || topology::Port::infiniband(spec.guid, Width::X4, Speed::Sdr);
+        let hardware = spec.port(number).copied().unwrap_or_else(port_0);
         let mut port = Port {
             peer: NONE,
             cable: NONE,
@@ -98,6 +96,7 @@ impl Port {
             lease_end: None,
             damaged: 0,
             reregistrations: 0,
+            link_layer: hardware.link_layer,
         };
         port.reset();
         port
@@ -139,7 +138,11 @@ impl Port {
             overrun_errors: THRESHOLD_DEFAULT,
             ..PortInfo::default()
         };
-        if self.is_external() { info } else { self.with_agent(info) }
+        match self.link_layer {
+            LinkLayer::Ethernet => self.without_fabric(info),
+            LinkLayer::InfiniBand if self.is_external() => info,
+            LinkLayer::InfiniBand => self.with_agent(info),
+        }
     }
 
     /// Adds the fields that only a port with an agent of its own has: an adapter's, a router's, a switch's port 0.
@@ -157,6 +160,19 @@ impl Port {
             info.guid_cap = GUIDS;
         }
         info
+    }
+
+    /// Changes the fields that differ at an Ethernet port. Verbs and system files show it as they show ConnectX-3's, where
+    /// bit 26 of the mask stands for IP-based GIDs.
+    fn without_fabric(&self, info: PortInfo) -> PortInfo {
+        PortInfo {
+            port_physical_state: PhysState::DISABLED,
+            link_down_default_state: PhysState::NO_CHANGE,
+            capability_mask: CapabilityMask::COMMUNICATION_MANAGEMENT | CapabilityMask::OTHER_LOCAL_CHANGES_NOTICE,
+            gid_prefix: GID_PREFIX_DEFAULT,
+            guid_cap: 1,
+            ..info
+        }
     }
 
     fn capabilities(&self) -> CapabilityMask {

@@ -3,7 +3,7 @@
 use crate::counters::Split;
 use crate::node::lane_of;
 use crate::tables::{Lft, PKEY_DEFAULT};
-use crate::topology::Speed;
+use crate::topology::{LinkLayer, Speed};
 use crate::{Changes, Counter, Fabric, PortRef, Traffic};
 use weft_verbs::Instant;
 use weft_wire::lrh::is_unicast;
@@ -90,6 +90,11 @@ impl Fabric {
     /// Returns the NodeGUID.
     pub fn node_guid(&self, node: u32) -> Option<u64> {
         self.nodes.get(node as usize).map(|node| node.guid)
+    }
+
+    /// Returns the link layer.
+    pub fn link_layer(&self, port: PortRef) -> Option<LinkLayer> {
+        Some(self.ports[self.place(port)? as usize].link_layer)
     }
 
     /// Returns the PortGUID.

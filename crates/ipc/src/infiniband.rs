@@ -38,6 +38,8 @@ pub struct IbPort {
     pub number: u8,
     /// Number N of `/dev/infiniband/umadN`, counted over all ports of the host.
     pub umad: u32,
+    /// Whether its link layer is Ethernet: the port is not part of the fabric.
+    pub is_ethernet: bool,
     /// PortGUID.
     pub guid: u64,
     /// GidPrefix.

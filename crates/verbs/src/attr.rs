@@ -228,6 +228,8 @@ pub struct IbPortAttr {
     pub device_id: u16,
     /// Hardware revision of the adapter.
     pub revision: u32,
+    /// Whether its link layer is Ethernet: the port is not part of the fabric.
+    pub is_ethernet: bool,
     /// PortState: 1 down, 2 init, 3 armed, 4 active.
     pub state: u8,
     /// PortPhysicalState.

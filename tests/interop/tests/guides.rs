@@ -57,6 +57,64 @@ fn adapters_have_the_names_and_guids_of_the_guides() {
     table.finish();
 }
 
+/// The adapter of Red Hat's guide (5.2 and 7.1): port 1 InfiniBand, port 2 Ethernet.
+const TWO_LINK_LAYERS: &str = r#"
+cables = ["node1:1 - node2:1"]
+
+[[host]]
+name = "node1"
+adapters = ["mlx4_0"]
+guid = "0xf4521403007be130"
+system-image-guid = "0xf4521403007be133"
+port-guids = ["0xf4521403007be131", "0xf65214fffe7be132"]
+ports = 2
+links = ["4xFDR", "Ethernet"]
+
+[[host]]
+name = "node2"
+adapters = ["mlx4_0"]
+"#;
+
+#[test]
+fn a_port_of_an_adapter_may_be_ethernet() {
+    let tools = ["ip", "ibstat", "ibv_devinfo", "rdma", "ibstatus"];
+    if !skip::have("a_port_of_an_adapter_may_be_ethernet", &tools) {
+        return;
+    }
+    let lab = Lab::new(Shape::Loopback).expect("a lab");
+    let file = lab.file("two-link-layers.toml");
+    std::fs::write(&file, TWO_LINK_LAYERS).expect("a file");
+    let fabric = Fabric::managed(&lab, &[&file.display().to_string()]).expect("a fabric");
+    let run = |words: &[&str]| Ok::<_, anyhow::Error>(fabric.run("node1", words)?.success()?.text);
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut table = Table::new("guides: link layers");
+    table.case("ibstat -d mlx4_0", || {
+        let text = squeezed(&run(&["ibstat", "mlx4_0"])?);
+        let first = "Rate: 56 Base lid: 1 LMC: 0 SM lid: 1";
+        let second = "Port 2: State: Down Physical state: Disabled Rate: 10 Base lid: 0 LMC: 0 SM lid: 0 \
+                      Capability mask: 0x04010000 Port GUID: 0xf65214fffe7be132 Link layer: Ethernet";
+        ensure!(text.contains("Port 1: State: Active") && text.contains(first) && text.contains(second), "{text}");
+        Ok(())
+    });
+    table.case("ibv_devinfo, ibstatus, rdma link", || {
+        let text = squeezed(&run(&["ibv_devinfo", "-d", "mlx4_0"])?);
+        let second = "port: 2 state: PORT_DOWN (1) max_mtu: 4096 (5) active_mtu: 4096 (5) sm_lid: 0 port_lid: 0 \
+                      port_lmc: 0x00 link_layer: Ethernet";
+        ensure!(text.contains("link_layer: InfiniBand") && text.contains(second), "{text}");
+        let text = squeezed(&run(&["ibstatus"])?);
+        ensure!(text.contains("phys state: 3: Disabled rate: 10 Gb/sec (4X SDR) link_layer: Ethernet"), "{text}");
+        let text = run(&["rdma", "link"])?;
+        ensure!(text.contains("mlx4_0/2") && text.contains("state DOWN physical_state DISABLED"), "{text}");
+        Ok(())
+    });
+    table.case("the port has no IPoIB interface and no name", || {
+        let text = run(&["sh", "-c", "ls /sys/class/net; cat /etc/hosts"])?;
+        ensure!(text.contains("ib0") && !text.contains("ib1"), "{text}");
+        Ok(())
+    });
+    table.finish();
+}
+
 fn renamed() -> Result<()> {
     let lab = Lab::new(Shape::Loopback)?;
     let fabric = Fabric::up(&lab, &["--star", "2"])?;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
+use weft_fabric::topology::LinkLayer;
 use weft_fabric::{Delivery, Fabric, PortRef};
 use weft_ipc::ethernet::EthernetSpec;
 use weft_ipc::fabric::FabricReply;
@@ -269,6 +270,7 @@ fn hosts_file(running: &mut Running) -> String {
     for (host, adapters) in hosts {
         let ports =
             adapters.iter().flat_map(|node| (1..=fabric.port_count(*node)).map(|port| PortRef::new(*node, port)));
+        let ports = ports.filter(|port| fabric.link_layer(*port) == Some(LinkLayer::InfiniBand));
         for (number, ip) in ports.filter_map(|port| addresses.ip(port)).enumerate() {
             let first = if number == 0 { format!("\t{host}") } else { String::new() };
             let _ = writeln!(text, "{ip}{first}\t{host}-ib{number}");

@@ -1,6 +1,6 @@
 //! The adapters of a virtual host as its programs see them.
 
-use weft_fabric::topology::{Node, Speed, Topology};
+use weft_fabric::topology::{LinkLayer, Node, Speed, Topology};
 use weft_fabric::{Counter, Fabric, PortRef};
 use weft_ipc::umad::IbCounters;
 use weft_ipc::{
@@ -28,11 +28,11 @@ pub fn indexes(generation: u64, adapters: &[u32]) -> Vec<u32> {
     adapters.iter().map(|node| index_of(generation, *node)).collect()
 }
 
-/// Returns the ports of a host's adapters (given by node index), with their devices.
+/// Returns the InfiniBand ports of a host's adapters (given by node index), with their devices.
 pub fn ports_of(fabric: &Fabric, generation: u64, adapters: &[u32]) -> Vec<(u32, PortRef)> {
     let numbers = || 1..=IB_PORTS_MAX as u8;
     let ports = adapters.iter().flat_map(|node| numbers().map(move |port| PortRef::new(*node, port)));
-    let there = ports.filter(|port| fabric.port_info(*port).is_some());
+    let there = ports.filter(|port| fabric.link_layer(*port) == Some(LinkLayer::InfiniBand));
     there.map(|port| (index_of(generation, port.node), port)).collect()
 }
 
@@ -108,6 +108,7 @@ fn describe_port(fabric: &Fabric, at: PortRef, umad: u32) -> Option<IbPort> {
     Some(IbPort {
         number: at.port,
         umad,
+        is_ethernet: fabric.link_layer(at) == Some(LinkLayer::Ethernet),
         guid: fabric.port_guid(at)?,
         gid_prefix: info.gid_prefix,
         alias_guids: (1..info.guid_cap).map_while(guid_of).collect(),

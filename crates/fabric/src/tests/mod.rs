@@ -34,10 +34,9 @@ const LIDS: [u16; 6] = [1, 2, 4, 5, 6, 7];
 const WAYS: [&[u8]; 6] = [&[1], &[1, 3], &[], &[1, 2], &[1, 3, 1], &[1, 3, 2]];
 
 fn node(kind: NodeKind, name: &str, guid: u64, ports: u8) -> Node {
-    let port = |number| Port {
-        guid: if kind == NodeKind::Switch { guid } else { guid + u64::from(number) },
-        width: Width::X4,
-        speed: Speed::Ndr,
+    let port = |number| {
+        let guid = if kind == NodeKind::Switch { guid } else { guid + u64::from(number) };
+        Port::infiniband(guid, Width::X4, Speed::Ndr)
     };
     Node {
         kind,

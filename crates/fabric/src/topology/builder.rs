@@ -1,6 +1,6 @@
 //! Builds a topology node by node and cable by cable, and refuses an invalid one at once.
 
-use super::description::{Cable, End, Node, NodeKind, Port, Topology};
+use super::description::{Cable, End, LinkLayer, Node, NodeKind, Port, Topology};
 use super::error::{Error, Result};
 use super::limits;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -57,8 +57,12 @@ impl Builder {
     /// Adds a cable between existing, free ports.
     pub fn cable(&mut self, cable: Cable) -> Result<()> {
         for end in [cable.a, cable.b] {
-            if self.topology.port(end).is_none() {
-                return Err(self.no_port(end));
+            let Some(port) = self.topology.port(end) else { return Err(self.no_port(end)) };
+            if port.link_layer == LinkLayer::Ethernet {
+                return Err(Error::of(
+                    format!("{} is an Ethernet port", self.spell(end)),
+                    "an InfiniBand cable does not fit: use another port, or change its entry in links",
+                ));
             }
             if let Some(other) = self.cabled.get(&end) {
                 let other = &self.topology.cables[*other as usize];

@@ -66,6 +66,31 @@ pub struct Port {
     pub width: Width,
     /// Highest speed that it supports; it also supports the lower ones.
     pub speed: Speed,
+    /// Its link layer.
+    pub link_layer: LinkLayer,
+}
+
+impl Port {
+    /// Makes a port of an InfiniBand link.
+    pub fn infiniband(guid: u64, width: Width, speed: Speed) -> Port {
+        Port { guid, width, speed, link_layer: LinkLayer::InfiniBand }
+    }
+
+    /// Makes a port of an Ethernet link. No cable of a fabric fits; the width and speed are those of 10 Gb/s, which
+    /// adapters report for such a port without a link.
+    pub fn ethernet(guid: u64) -> Port {
+        Port { guid, width: Width::X4, speed: Speed::Sdr, link_layer: LinkLayer::Ethernet }
+    }
+}
+
+/// Link layer of an adapter's port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LinkLayer {
+    /// InfiniBand.
+    #[default]
+    InfiniBand,
+    /// Ethernet: the port is not part of the fabric.
+    Ethernet,
 }
 
 /// One end of a cable: the index of a node in [`Topology::nodes`], and a port number from 1.

@@ -15,7 +15,7 @@ mod picture;
 
 pub use builder::{Builder, is_adapter_name};
 pub use counted::counted;
-pub use description::{Cable, End, Node, NodeKind, Port, Topology};
+pub use description::{Cable, End, LinkLayer, Node, NodeKind, Port, Topology};
 pub use error::{Error, Result};
 pub use link::{Speed, Width};
 pub use picture::{LinkState, NodeState, Picture};

@@ -107,7 +107,7 @@ impl View {
         self.put_live(&format!("{dir}/sm_lid"), format!("{:#x}", port.sm_lid));
         self.put_live(&format!("{dir}/sm_sl"), port.sm_sl.to_string());
         self.put_live(&format!("{dir}/cap_mask"), format!("{:#010x}", port.capabilities));
-        self.put(&format!("{dir}/link_layer"), "InfiniBand");
+        self.put(&format!("{dir}/link_layer"), if port.is_ethernet { "Ethernet" } else { "InfiniBand" });
         for row in 0..port.gid_rows() {
             self.put_live(&format!("{dir}/gids/{row}"), groups(&port.gid(row).unwrap_or_default()));
         }

@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::{Builder, Cable, End, Error, Result, limits};
+use super::super::{Builder, Cable, End, Error, LinkLayer, Result, limits};
 use super::place::{Place, speed, width};
 use super::schema;
 
@@ -122,7 +122,8 @@ fn end(builder: &Builder, text: &str, taken: Option<End>, free: &mut FxHashMap<u
     let next = free.entry(node).or_insert(1);
     let is_free = |port: u8| {
         let end = End { node, port };
-        taken != Some(end) && builder.cable_at(end).is_none()
+        let is_infiniband = builder.topology().port(end).is_some_and(|port| port.link_layer == LinkLayer::InfiniBand);
+        is_infiniband && taken != Some(end) && builder.cable_at(end).is_none()
     };
     while *next <= ports && !is_free(*next) {
         *next += 1;

@@ -8,6 +8,9 @@ use super::place::{Place, speed, width};
 use super::schema;
 use crate::topology::generate::{ADAPTER_ID, SWITCH_ID, VENDOR_ID};
 
+/// The link of a port that is not part of the fabric.
+pub(super) const ETHERNET: &str = "Ethernet";
+
 /// Adds all nodes.
 pub fn read(place: Place<'_>, file: &schema::File, defaults: (Width, Speed), builder: &mut Builder) -> Result<()> {
     let sections = [(NodeKind::Switch, &file.switch), (NodeKind::Ca, &file.host), (NodeKind::Router, &file.router)];
@@ -26,11 +29,11 @@ pub fn read(place: Place<'_>, file: &schema::File, defaults: (Width, Speed), bui
 fn pattern(place: Place<'_>, kind: NodeKind, table: &Spanned<schema::Node>, defaults: (Width, Speed)) -> Result<Node> {
     let node = table.get_ref();
     judge(place, kind, table)?;
-    let port = Port {
-        guid: 0,
-        width: node.width.as_ref().map_or(Ok(defaults.0), |text| width(place, text))?,
-        speed: node.speed.as_ref().map_or(Ok(defaults.1), |text| speed(place, text))?,
-    };
+    let port = Port::infiniband(
+        0,
+        node.width.as_ref().map_or(Ok(defaults.0), |text| width(place, text))?,
+        node.speed.as_ref().map_or(Ok(defaults.1), |text| speed(place, text))?,
+    );
     let Some(count) = node.ports.or((kind == NodeKind::Ca).then_some(1)) else {
         let what = format!("{} {:?} without its number of ports", kind.word(), node.name.get_ref());
         return Err(place.error(&node.name, what, "add ports = 36, or how many it has"));
@@ -43,7 +46,7 @@ fn pattern(place: Place<'_>, kind: NodeKind, table: &Spanned<schema::Node>, defa
         }
     }
     for (port, text) in ports.iter_mut().zip(&node.links) {
-        (port.width, port.speed) = link(place, text)?;
+        *port = link(place, kind, text)?;
     }
     for (port, text) in ports.iter_mut().zip(&node.port_guids) {
         port.guid = guid(place, text)?;
@@ -127,12 +130,20 @@ fn default_name(adapter: usize) -> String {
     adapter_name(DEFAULT_ADAPTER, adapter)
 }
 
-/// Parses `4xEDR`.
-fn link(place: Place<'_>, text: &Spanned<String>) -> Result<(Width, Speed)> {
+/// Parses `4xEDR`, or `Ethernet` for a port of an adapter that is not part of the fabric.
+fn link(place: Place<'_>, kind: NodeKind, text: &Spanned<String>) -> Result<Port> {
+    if text.get_ref().eq_ignore_ascii_case(ETHERNET) {
+        let mend = "only adapters have Ethernet ports; write 4xEDR";
+        return match kind {
+            NodeKind::Ca => Ok(Port::ethernet(0)),
+            _ => Err(place.error(text, format!("an Ethernet port of a {}", kind.word()), mend)),
+        };
+    }
     let parts =
         text.get_ref().split_once('x').and_then(|(lanes, speed)| Some((Width::parse(lanes)?, Speed::parse(speed)?)));
     let what = || format!("{:?} is no width and speed", text.get_ref());
-    parts.ok_or_else(|| place.error(text, what(), "write 4xEDR"))
+    let (width, speed) = parts.ok_or_else(|| place.error(text, what(), "write 4xEDR, or Ethernet"))?;
+    Ok(Port::infiniband(0, width, speed))
 }
 
 fn guid(place: Place<'_>, text: &Spanned<String>) -> Result<u64> {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{NodeKind, Result, Topology, Width, net};
+use super::super::{LinkLayer, NodeKind, Result, Topology, Width, net};
 use super::*;
 
 const FABRIC: &str = include_str!("../../../testdata/fabric.net");
@@ -215,4 +215,21 @@ fn adapters_have_the_names_that_a_file_gives() {
     assert_eq!(topology.nodes[1].description, "n1 hfi1_0");
     let again = read("t", &write(&topology)).expect("what it wrote");
     assert_eq!(again, Topology { title: "t".to_owned(), ..topology });
+}
+
+#[test]
+fn an_adapter_s_port_may_be_ethernet() {
+    let text = "[[host]]\nname = \"n\"\nports = 2\nlinks = [\"4xFDR\", \"Ethernet\"]\n[[host]]\nname = \"m\"\n";
+    let topology = read("t", &format!("cables = [\"n - m\"]\n{text}")).expect("a file");
+    assert_eq!(topology.nodes[0].ports[1].link_layer, LinkLayer::Ethernet);
+    assert_eq!(topology.cables[0].a.port, 1);
+    let again = read("t", &write(&topology)).expect("what it wrote");
+    assert_eq!(again, Topology { title: "t".to_owned(), ..topology });
+    for (text, what) in [
+        (format!("cables = [\"n:2 - m\"]\n{text}"), "n:2 is an Ethernet port"),
+        ("[[switch]]\nname = \"s\"\nports = 1\nlinks = [\"ethernet\"]\n".to_owned(), "an Ethernet port of a switch"),
+    ] {
+        let error = read("t", &text).expect_err("a refusal").to_string();
+        assert!(error.contains(what), "{error}");
+    }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::super::builder::{DEFAULT_ADAPTER, adapter_name};
-use super::super::{Cable, Node, NodeKind, Port, Topology};
+use super::super::{Cable, LinkLayer, Node, NodeKind, Port, Topology};
+use super::nodes::ETHERNET;
 
 /// Writes the file.
 pub fn write(topology: &Topology) -> String {
@@ -83,10 +84,15 @@ fn describe(out: &mut String, node: &Node, number: usize) {
 /// Writes width and speed, once if all ports agree.
 fn links(out: &mut String, ports: &[Port]) {
     let Some(first) = ports.first() else { return };
-    if ports.iter().all(|port| (port.width, port.speed) == (first.width, first.speed)) {
+    let is_alike = |port: &Port| Port { guid: first.guid, ..*port } == *first;
+    if first.link_layer == LinkLayer::InfiniBand && ports.iter().all(is_alike) {
         let _ = writeln!(out, "width = \"{}\"\nspeed = \"{}\"", first.width, first.speed);
     } else {
-        let links: Vec<String> = ports.iter().map(|port| format!("\"{}{}\"", port.width, port.speed)).collect();
+        let link = |port: &Port| match port.link_layer {
+            LinkLayer::InfiniBand => format!("\"{}{}\"", port.width, port.speed),
+            LinkLayer::Ethernet => format!("\"{ETHERNET}\""),
+        };
+        let links: Vec<String> = ports.iter().map(link).collect();
         let _ = writeln!(out, "links = [{}]", links.join(", "));
     }
 }

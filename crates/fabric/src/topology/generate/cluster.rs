@@ -116,7 +116,7 @@ impl<'a> Cluster<'a> {
     }
 
     fn node(&self, kind: NodeKind, name: &str, host: String, description: String, ports: u8) -> Node {
-        let port = Port { guid: 0, width: self.plan.width, speed: self.plan.speed };
+        let port = Port::infiniband(0, self.plan.width, self.plan.speed);
         Node {
             kind,
             name: name.to_owned(),

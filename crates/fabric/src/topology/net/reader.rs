@@ -277,12 +277,12 @@ impl Block {
         let Names { name, host, adapter } = names;
         let fastest = self.ports.iter().filter_map(|(_, port)| port.speed).max().unwrap_or(self.speed);
         let widest = self.ports.iter().filter_map(|(_, port)| port.width).max().unwrap_or(self.width);
-        let mut ports = vec![Port { guid: 0, width: widest, speed: fastest }; usize::from(self.node.ports)];
+        let mut ports = vec![Port::infiniband(0, widest, fastest); usize::from(self.node.ports)];
         for (_, line) in &self.ports {
             if let Some(port) = ports.get_mut(usize::from(line.port) - 1) {
                 let guid = if self.node.kind == NodeKind::Switch { 0 } else { line.guid.unwrap_or(0) };
                 let (width, speed) = (line.width.unwrap_or(self.width), line.speed.unwrap_or(self.speed));
-                *port = Port { guid, width, speed };
+                *port = Port::infiniband(guid, width, speed);
             }
         }
         Node {
