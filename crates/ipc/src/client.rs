@@ -6,9 +6,12 @@ mod ethernet;
 mod fabric;
 mod ipoib;
 mod losses;
+mod modules;
 mod paths;
 mod peers;
 mod stat;
+
+pub use modules::valid_module_name;
 
 use std::collections::VecDeque;
 use std::io;

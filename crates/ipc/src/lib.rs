@@ -38,7 +38,7 @@ pub mod umad_waiting;
 
 pub use build::{BUILD_NOTE_NAME, Build, BuildNote};
 pub use capture::{Capture, Captured};
-pub use client::{Client, Reconnected, Slot, SlotFate};
+pub use client::{Client, Reconnected, Slot, SlotFate, valid_module_name};
 pub use cm::{CmClient, CmError, EventChannel};
 pub use codec::{DecodeError, decode, encode};
 pub use connect::{ConnectOptions, HOST_VARIABLE, Spawn, is_served, offer_anchor, stop_daemon};

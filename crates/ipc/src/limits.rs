@@ -45,6 +45,12 @@ pub const IPOIB_NEIGHBOURS_MAX: usize = 1024;
 /// Neighbours in one message.
 pub const IPOIB_NEIGHBOURS_PER_MESSAGE_MAX: usize = 256;
 
+/// Kernel modules of a host that `modprobe` loaded.
+pub const MODULES_MAX: usize = 64;
+
+/// Longest name of a kernel module.
+pub const MODULE_NAME_BYTES_MAX: usize = 64;
+
 /// Rows of a port's P_Key table that programs see.
 pub const IB_PKEYS_MAX: usize = 1024;
 

@@ -178,6 +178,15 @@ pub enum Request {
         /// [`CAPTURE_HOSTS_MAX`]: crate::CAPTURE_HOSTS_MAX
         hosts: Vec<String>,
     },
+    /// The kernel modules that `modprobe` loaded in the client's host, or on the machine.
+    Modules,
+    /// Load or remove a kernel module there. Without `ib_ipoib`, a host has no IPoIB interfaces.
+    SetModule {
+        /// Name of the module, with underscores.
+        name: String,
+        /// Whether to load it.
+        loaded: bool,
+    },
 }
 
 /// A multicast group on an interface.
@@ -271,6 +280,8 @@ pub enum Response {
     ///
     /// [`Captured`]: crate::Captured
     Capture,
+    /// Names of the kernel modules that `modprobe` loaded; devices and interfaces need others besides.
+    Modules(Vec<String>),
 }
 
 /// A slot, and which descriptors came with it, in this order: IPv4 socket, IPv6 socket, anchor. For a reattached slot

@@ -1,5 +1,6 @@
 //! Networks of virtual hosts: a host gets one when a program first runs as it. IPoIB carries their packets.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -104,43 +105,85 @@ impl Networks {
         let running = shared.fabric.required()?;
         let adapters = running.adapters(&host).ok_or_else(no_host)?.to_vec();
         let network = *adapters.first().ok_or_else(no_host)?;
-        let (names, hop_by_hop) = (hosts_file(running), running.packets());
-        let mode = mode(running.ipoib_connected());
-        let (fabric, addresses) = running.addressed();
-        let ports: Vec<PortRef> =
-            umad::ports_of(fabric, generation, &adapters).into_iter().map(|(_, port)| port).collect();
-        let ports = &ports[..ports.len().min(INTERFACES_MAX)];
-        let interface = |(number, port): (usize, &PortRef)| {
-            let ip = addresses.ip(*port).map(|ip| (IpAddr::from(ip), PREFIX));
-            InterfaceSetup {
-                name: format!("ib{number}"),
-                addresses: ip.into_iter().collect(),
-                link_local: fabric.gid(*port, 0).map(|gid| LinkAddress::link_local(&gid).into()),
-                mtu: MTU_FIRST,
-                is_up: true,
-            }
-        };
+        let names = hosts_file(running);
+        let interfaces = port_interfaces(running, generation, &adapters);
         let setup = HostSetup {
             name: host,
             socket_name: shared.config.socket_name.clone(),
-            interfaces: ports.iter().enumerate().map(interface).collect(),
+            interfaces: interfaces.iter().map(|(_, setup)| setup.clone()).collect(),
             ethernet: None,
         };
         if self.of.is_empty() {
             outside.set_hosts_file(&names)?;
         }
         let has_user = outside.open_network(network, &setup)?;
-        if !self.of.contains_key(&network) {
-            self.interfaces.set_hop_by_hop(hop_by_hop);
-            for ((place, port), made) in ports.iter().enumerate().zip(setup.interfaces) {
-                let addresses = made.addresses.iter().map(|(ip, _)| *ip).chain(made.link_local).collect();
-                self.adopt(network, place, (*port).into(), made.name, addresses);
-                self.interfaces.add(time, fabric, *port, weft_sys::random::u64());
-                self.interfaces.set_mode(time, fabric, *port, mode);
-                self.set_addresses(time, fabric, (*port).into());
+        if let Entry::Vacant(new) = self.of.entry(network) {
+            new.insert(BTreeMap::new());
+            self.interfaces.set_hop_by_hop(running.packets());
+            for (place, (port, setup)) in interfaces.into_iter().enumerate() {
+                self.bind_port(time, running, (network, place), port, setup);
             }
         }
         Ok((network, has_user))
+    }
+
+    /// Gives a port's interface, which the kernel has, its part on the fabric.
+    fn bind_port(
+        &mut self,
+        time: weft_verbs::Instant,
+        running: &mut Running,
+        (network, place): (u32, usize),
+        port: PortRef,
+        made: InterfaceSetup,
+    ) {
+        let mode = mode(running.ipoib_connected());
+        let fabric = running.fabric_mut();
+        let addresses = made.addresses.iter().map(|(ip, _)| *ip).chain(made.link_local).collect();
+        self.adopt(network, place, port.into(), made.name, addresses);
+        self.interfaces.add(time, fabric, port, weft_sys::random::u64());
+        self.interfaces.set_mode(time, fabric, port, mode);
+        self.set_addresses(time, fabric, port.into());
+    }
+
+    /// Makes or removes the interfaces of a host, as `modprobe ib_ipoib` and `modprobe -r ib_ipoib` do.
+    pub(super) fn set_ipoib(
+        &mut self,
+        shared: &mut Shared,
+        call: &mut Call<'_, impl Host>,
+        loaded: bool,
+    ) -> Result<(), Refusal> {
+        if loaded { self.load_ipoib(shared, call) } else { self.remove_ipoib(shared, call) }
+    }
+
+    /// Makes the interfaces of a host's ports that are not there.
+    fn load_ipoib(&mut self, shared: &mut Shared, call: &mut Call<'_, impl Host>) -> Result<(), Refusal> {
+        let network = self.network_of(shared, call)?;
+        let host = shared.sessions.host(call.id).ok_or_else(no_host)?.to_owned();
+        let (time, generation) = (shared.fabric.time(call.now), shared.fabric.generation());
+        let running = shared.fabric.required()?;
+        let adapters = running.adapters(&host).ok_or_else(no_host)?.to_vec();
+        for (place, (port, setup)) in port_interfaces(running, generation, &adapters).into_iter().enumerate() {
+            if self.at(network, place).is_none() {
+                call.host.add_interface(network, place, &setup)?;
+                self.bind_port(time, running, (network, place), port, setup);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all interfaces of a host, children included.
+    fn remove_ipoib(&mut self, shared: &mut Shared, call: &mut Call<'_, impl Host>) -> Result<(), Refusal> {
+        let network = self.network_of(shared, call)?;
+        let time = shared.fabric.time(call.now);
+        let fabric = shared.fabric.required()?.fabric_mut();
+        for (place, id) in self.of.insert(network, BTreeMap::new()).unwrap_or_default() {
+            self.interfaces.remove(time, fabric, id);
+            self.places.remove(&id);
+            self.names.remove(&id);
+            self.addresses.remove(&id);
+            call.host.remove_interface(network, place);
+        }
+        Ok(())
     }
 
     /// Notes an interface at its place.
@@ -255,6 +298,24 @@ pub(super) fn ethernet_is_up() -> Refusal {
 
 fn no_host() -> Refusal {
     refuse(ENODEV, "the program runs as no host of a fabric")
+}
+
+/// Returns the interfaces of a host's ports, in the order of their places.
+fn port_interfaces(running: &mut Running, generation: u64, adapters: &[u32]) -> Vec<(PortRef, InterfaceSetup)> {
+    let (fabric, addresses) = running.addressed();
+    let ports = umad::ports_of(fabric, generation, adapters).into_iter().map(|(_, port)| port);
+    let setup = |(number, port): (usize, PortRef)| {
+        let ip = addresses.ip(port).map(|ip| (IpAddr::from(ip), PREFIX));
+        let setup = InterfaceSetup {
+            name: format!("ib{number}"),
+            addresses: ip.into_iter().collect(),
+            link_local: fabric.gid(port, 0).map(|gid| LinkAddress::link_local(&gid).into()),
+            mtu: MTU_FIRST,
+            is_up: true,
+        };
+        (port, setup)
+    };
+    ports.take(INTERFACES_MAX).enumerate().map(setup).collect()
 }
 
 fn mode(connected: bool) -> Mode {

@@ -1,5 +1,5 @@
-//! Requests about the IPoIB interfaces of a virtual host: what they are, their neighbours, and children, which are
-//! interfaces of other partitions of a port.
+//! Requests about the IPoIB interfaces of a virtual host: what they are, their neighbours, children, which are
+//! interfaces of other partitions of a port, and their kernel module.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -15,6 +15,7 @@ use weft_wire::ipoib::{LinkAddress, broadcast_group};
 use super::call::Call;
 use super::dispatch::{Routed, Rules};
 use super::host_networks::{MTU_FIRST, Networks};
+use super::modules::IPOIB;
 use super::shared::Shared;
 use crate::host::Host;
 use crate::host_networks::InterfaceSetup;
@@ -40,6 +41,24 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
         Request::DeleteIpoibChild { parent, pkey } => change.to(move |broker, call| {
             broker.networks.delete_child(&mut broker.shared, call, &parent, pkey).map(Into::into)
         }),
+        Request::Modules => Rules::PLAIN.to(|broker, call| {
+            let host = broker.shared.sessions.host(call.id).unwrap_or_default();
+            Ok(Response::Modules(broker.modules.of_host(host)).into())
+        }),
+        Request::SetModule { name, loaded } => {
+            Rules::PLAIN.trusted("load or remove kernel modules").to(move |broker, mut call| {
+                let host = broker.shared.sessions.host(call.id).unwrap_or_default().to_owned();
+                if loaded {
+                    broker.modules.check(&host, &name)?;
+                }
+                if name == IPOIB && !host.is_empty() {
+                    broker.networks.set_ipoib(&mut broker.shared, &mut call, loaded)?;
+                    broker.take_packets_of_interfaces();
+                }
+                broker.modules.set(host, name, loaded);
+                Ok(Response::Done.into())
+            })
+        }
         other => return Routed::Elsewhere(other),
     })
 }
@@ -50,7 +69,7 @@ fn no_network() -> Refusal {
 
 impl Networks {
     /// Returns the number of the network of a program's host.
-    fn network_of(&self, shared: &mut Shared, call: &Call<'_, impl Host>) -> Result<u32, Refusal> {
+    pub(super) fn network_of(&self, shared: &mut Shared, call: &Call<'_, impl Host>) -> Result<u32, Refusal> {
         let host = shared.sessions.host(call.id).ok_or_else(no_network)?.to_owned();
         let network = shared.fabric.required()?.adapters(&host).and_then(|adapters| adapters.first().copied());
         network.filter(|network| self.of.contains_key(network)).ok_or_else(no_network)

@@ -3,7 +3,7 @@
 //!
 //! `hello` turns bytes into requests, `dispatch` finds a request's feature and checks its rules. Each feature is a file
 //! with its requests (`route`), its state and its handlers: `devices`, `slots`, `status`, `peers`, `ledgers`, `cm`,
-//! `paths`, `groups`, `losses`, `packet_channels`, `captures`, `umad`, `fabric`. State that several of them use is in `shared`.
+//! `paths`, `groups`, `losses`, `packet_channels`, `captures`, `modules`, `umad`, `fabric`. State that several of them use is in `shared`.
 //! Between requests the server calls [`Broker`] itself, for the fabric's traffic in `traffic`.
 //!
 //! ```text
@@ -26,6 +26,7 @@ mod host_wake;
 mod ipoib_interfaces;
 mod ledgers;
 mod losses;
+mod modules;
 mod output;
 mod packet_channels;
 mod paths;
@@ -92,6 +93,8 @@ pub struct Broker {
     datagrams: umad::Datagrams,
     /// Networks of virtual hosts.
     networks: host_networks::Networks,
+    /// Kernel modules of virtual hosts and of the machine.
+    modules: modules::Modules,
     /// Captures of the fabric's packets.
     captures: captures::Captures,
 }
@@ -109,6 +112,7 @@ impl Broker {
             packet_channels: PacketChannels::default(),
             datagrams: umad::Datagrams::default(),
             networks: host_networks::Networks::default(),
+            modules: modules::Modules::default(),
             captures: captures::Captures::default(),
         }
     }

@@ -129,6 +129,7 @@ impl Broker {
             self.ledgers.end_hosts();
             self.networks.end(host);
             self.captures.end(host);
+            self.modules.end_hosts();
         }
         let changed = super::fabric::take_changed(&mut shared.fabric);
         if !changed.nodes.is_empty() {
