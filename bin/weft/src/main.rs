@@ -30,9 +30,13 @@ fn run() -> ExitCode {
         return (tool.run)(rest);
     }
     if let Some((own_name, rest)) = args.split_first()
-        && Path::new(own_name).file_name().is_some_and(|name| name == "ip")
+        && let Some(name) = Path::new(own_name).file_name().and_then(OsStr::to_str)
     {
-        return commands::ip::run(rest);
+        match name {
+            "ip" => return commands::ip::run(rest),
+            name if commands::kmod::is_name(name) => return commands::kmod::run(name, rest),
+            _ => {}
+        }
     }
     let args = as_rdma(&args).or_else(|| as_rsh(&args)).unwrap_or(args);
     let args = about_environment(&args).unwrap_or(args);

@@ -1,4 +1,5 @@
-//! Files whose writers are noticed (inotify(7)): Weft learns when a process closes one that it had open for writing.
+//! Files whose writers are noticed (inotify(7)): Weft learns when a process closes one that it had open for writing, and
+//! when a directory gets or loses an entry.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,6 +27,16 @@ impl WriteWatch {
     /// It does not exist, or the user watches as many files as the system allows.
     pub fn add(&self, file: &Path) -> io::Result<()> {
         inotify::add_watch(&self.0, file, inotify::WatchFlags::CLOSE_WRITE)?;
+        Ok(())
+    }
+
+    /// Watches a directory for entries that come and go.
+    ///
+    /// # Errors
+    /// As for [`WriteWatch::add`].
+    pub fn add_directory(&self, directory: &Path) -> io::Result<()> {
+        let changes = inotify::WatchFlags::CREATE | inotify::WatchFlags::DELETE | inotify::WatchFlags::MOVE;
+        inotify::add_watch(&self.0, directory, changes | inotify::WatchFlags::ONLYDIR)?;
         Ok(())
     }
 

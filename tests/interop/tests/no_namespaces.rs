@@ -41,6 +41,8 @@ fn tools_see_the_devices() {
             (&["ibstatus", &device], "4: ACTIVE"),
             (&["ls", "/sys/class/infiniband"], &device),
             (&["find", "/sys/class/infiniband", "-name", "port_xmit_data"], "ports/1/counters/port_xmit_data"),
+            (&["lsmod"], "\nib_uverbs               4096  2 rdma_ucm,rdma_rxe\n"),
+            (&["sh", "-c", "modprobe mlx5_ib && modprobe -r mlx5_ib && modinfo -F filename rdma_rxe"], "/rdma_rxe.ko"),
         ] {
             table.case(&format!("{sandbox:?}: {}", words.join(" ")), || {
                 let text = run(&lab, words)?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use weft_cm::rdma_cm::{Command, Reply, RoceMode};
-use weft_ipc::{Client, DeviceInfo, Request, Response};
+use weft_ipc::{Client, Request, Response};
 
 use super::devices::{self, Listed};
 use super::iproute::{self, Members};
@@ -32,13 +32,29 @@ pub struct CmArgs {
 struct Wish {
     roce_mode: Option<RoceMode>,
     roce_tos: Option<u8>,
-    show: Option<Key>,
+    show: Option<Setting>,
 }
 
+/// A default of new ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
+pub enum Setting {
+    /// Version of RoCE.
     RoceMode,
+    /// Type of service.
     RoceTos,
+}
+
+impl Setting {
+    /// All of them.
+    pub const ALL: [Setting; 2] = [Setting::RoceMode, Setting::RoceTos];
+
+    /// Its name in configfs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Setting::RoceMode => "default_roce_mode",
+            Setting::RoceTos => "default_roce_tos",
+        }
+    }
 }
 
 /// Runs the command.
@@ -66,7 +82,7 @@ fn execute(args: &CmArgs) -> Result<String, String> {
     let Some(wanted) = &args.dev else {
         let mut text = String::new();
         for device in &devices {
-            let (mode, tos) = query(&mut client, device)?;
+            let (mode, tos) = query(&mut client, device.index)?;
             let _ = writeln!(text, "{}: default_roce_mode {} default_roce_tos {tos}", device.name, mode_text(mode));
         }
         return Ok(text);
@@ -82,10 +98,9 @@ fn execute(args: &CmArgs) -> Result<String, String> {
             asked => asked.map(|_| String::new()),
         };
     }
-    let (mode, tos) = query(&mut client, device)?;
+    let (mode, tos) = query(&mut client, device.index)?;
     Ok(match wish.show {
-        Some(Key::RoceMode) => format!("{}\n", mode_text(mode)),
-        Some(Key::RoceTos) => format!("{tos}\n"),
+        Some(setting) => format!("{}\n", value_text(setting, mode, tos)),
         None => format!("default_roce_mode {}\ndefault_roce_tos {tos}\n", mode_text(mode)),
     })
 }
@@ -94,7 +109,7 @@ fn execute(args: &CmArgs) -> Result<String, String> {
 fn as_json(client: &mut Client, devices: &[Listed], wanted: Option<&str>) -> Result<String, String> {
     let mut rows: Vec<Members> = Vec::new();
     for device in devices.iter().filter(|device| wanted.is_none_or(|name| name == device.name)) {
-        let (mode, tos) = query(client, device)?;
+        let (mode, tos) = query(client, device.index)?;
         rows.push(vec![
             ("ifname", device.name.as_str().into()),
             ("default_roce_mode", mode_text(mode).into()),
@@ -109,11 +124,7 @@ fn as_json(client: &mut Client, devices: &[Listed], wanted: Option<&str>) -> Res
 
 fn parse(words: &[String]) -> Result<Wish, String> {
     let usage = || "Usage: weft cm [DEV] [default_roce_mode v1|v2] [default_roce_tos N]".to_owned();
-    let key = |word: &str| match word {
-        "default_roce_mode" => Ok(Key::RoceMode),
-        "default_roce_tos" => Ok(Key::RoceTos),
-        _ => Err(usage()),
-    };
+    let key = |word: &str| Setting::ALL.into_iter().find(|setting| setting.name() == word).ok_or_else(usage);
     let mut wish = Wish::default();
     if let [only] = words {
         wish.show = Some(key(only)?);
@@ -122,8 +133,8 @@ fn parse(words: &[String]) -> Result<Wish, String> {
     for pair in words.chunks(2) {
         let [word, value] = pair else { return Err(usage()) };
         match key(word)? {
-            Key::RoceMode => wish.roce_mode = Some(mode(value)?),
-            Key::RoceTos => wish.roce_tos = Some(tos(value)?),
+            Setting::RoceMode => wish.roce_mode = Some(mode(value)?),
+            Setting::RoceTos => wish.roce_tos = Some(tos(value)?),
         }
     }
     Ok(wish)
@@ -162,8 +173,30 @@ fn lacks_v1(refusal: &str, device: &str, daemon_uid: Option<u32>) -> String {
     }
 }
 
-fn query(client: &mut Client, device: &DeviceInfo) -> Result<(RoceMode, u8), String> {
-    match ask(client, Command::QueryDefaults { device: device.index })? {
+fn value_text(setting: Setting, mode: RoceMode, tos: u8) -> String {
+    match setting {
+        Setting::RoceMode => mode_text(mode).to_owned(),
+        Setting::RoceTos => tos.to_string(),
+    }
+}
+
+/// Returns the text of a device's default.
+pub(super) fn text_of(client: &mut Client, device: u32, setting: Setting) -> Result<String, String> {
+    let (mode, tos) = query(client, device)?;
+    Ok(value_text(setting, mode, tos))
+}
+
+/// Sets a device's default from its text.
+pub(super) fn set(client: &mut Client, device: u32, setting: Setting, text: &str) -> Result<(), String> {
+    let (roce_mode, roce_tos) = match setting {
+        Setting::RoceMode => (Some(mode(text)?), None),
+        Setting::RoceTos => (None, Some(tos(text)?)),
+    };
+    ask(client, Command::SetDefaults { device, roce_mode, roce_tos }).map(drop)
+}
+
+fn query(client: &mut Client, device: u32) -> Result<(RoceMode, u8), String> {
+    match ask(client, Command::QueryDefaults { device })? {
         Reply::Defaults { roce_mode, roce_tos } => Ok((roce_mode, roce_tos)),
         _ => Err("weft cm: unexpected answer from the daemon; is it of another version?".to_owned()),
     }
@@ -193,7 +226,7 @@ mod tests {
         }
         let both = wish(&["default_roce_mode", "v2", "default_roce_tos", "0x68"]).unwrap();
         assert_eq!((both.roce_mode, both.roce_tos), (Some(RoceMode::V2), Some(104)));
-        assert_eq!(wish(&["default_roce_tos"]).unwrap().show, Some(Key::RoceTos));
+        assert_eq!(wish(&["default_roce_tos"]).unwrap().show, Some(Setting::RoceTos));
         assert_eq!(wish(&[]), Ok(Wish::default()));
     }
 

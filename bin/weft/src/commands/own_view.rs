@@ -27,7 +27,7 @@ pub fn await_device(shown: Option<&str>, gone: Option<&str>) {
 }
 
 /// The directory with the view's classes.
-fn directory() -> Option<PathBuf> {
+pub fn directory() -> Option<PathBuf> {
     if let Some(tree) = env::var_os(VIEW_VARIABLE) {
         return Some(Path::new(&tree).join("sys/class"));
     }

@@ -111,6 +111,10 @@ impl View {
         for row in 0..port.gid_rows() {
             self.put_live(&format!("{dir}/gids/{row}"), groups(&port.gid(row).unwrap_or_default()));
         }
+        if device.name.starts_with("mlx4_") {
+            let file = format!("infiniband/{}/device/mlx4_port{}_mtu", device.name, port.number);
+            self.put(&file, port.max_mtu.to_string());
+        }
         // The kernel gives this type for every row that has a GID. For other rows it returns EINVAL, to which a missing
         // file comes closest.
         self.put(&format!("{dir}/gid_attrs/types/0"), "IB/RoCE v1");

@@ -15,14 +15,17 @@ use weft_sys::epoll::{Epoll, Interest};
 use weft_sys::{lease, spawn};
 
 use super::class_files::Changes;
+use super::configfs::{self, KeptConfig};
 use super::following::{Followed, Following};
 use super::infiniband;
 use super::interfaces::{Interfaces, KeptInterfaces};
 use super::issm::{IssmPipe, IssmWatch};
 use super::live_file::LiveFile;
+use super::modules::KeptModules;
 use super::tree::Tree;
-use super::view::{Shown, View};
-use super::viewer::{Sight, Viewer};
+use super::view::{CmDefault, Shown, View};
+use super::viewer::{Sight, UMASK, Viewer};
+use super::writers::Writers;
 use crate::commands::own_view::KEEPER;
 
 /// Maximum number of live files; each costs the copy a descriptor. Files of the first devices are preferred.
@@ -40,6 +43,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 struct Fetched {
     counters: Option<StatReport>,
     adapters: BTreeMap<PathBuf, String>,
+    defaults: Vec<(CmDefault, String)>,
 }
 
 impl Fetched {
@@ -57,6 +61,17 @@ impl Fetched {
             let entries = View::of_adapters(&devices, &counters).entries;
             fetched.adapters = entries.into_iter().map(|entry| (entry.path, entry.text)).collect();
         }
+        let defaults = files.iter().filter_map(|file| match file.from {
+            Shown::Default(default) => Some(default),
+            _ => None,
+        });
+        let mut defaults = defaults.peekable();
+        if defaults.peek().is_some()
+            && let Ok(mut client) = Client::connect(options)
+        {
+            let text = |default| Some((default, configfs::text_of(&mut client, default)?));
+            fetched.defaults = defaults.filter_map(text).collect();
+        }
         fetched
     }
 
@@ -65,6 +80,9 @@ impl Fetched {
             Shown::Fixed => None,
             Shown::Counter(counter) => Some(format!("{}\n", counter.value(self.counters.as_ref()?))),
             Shown::Adapter(path) => self.adapters.get(path).cloned(),
+            Shown::Default(wanted) => {
+                self.defaults.iter().find(|(default, _)| default == wanted).map(|(_, text)| text.clone())
+            }
         }
     }
 }
@@ -81,6 +99,10 @@ pub struct Kept {
     pub host: String,
     /// The host's interfaces, if the program is in its network.
     pub interfaces: Option<Interfaces>,
+    /// The kernel modules.
+    pub modules: Option<KeptModules>,
+    /// The connection manager's configfs.
+    pub config: Option<KeptConfig>,
 }
 
 /// Keeps the files live and watches the pipes from now on: as long as this process lives, also after exec, and then as
@@ -99,7 +121,7 @@ pub fn keep(mut kept: Kept, sight: Sight) -> io::Result<()> {
 }
 
 fn fork(kept: Kept, sight: Sight) -> io::Result<()> {
-    let Kept { files, pipes, followed, host, interfaces } = kept;
+    let Kept { files, pipes, followed, host, interfaces, modules, config } = kept;
     let program = std::process::id();
     let (mut described, mut ports, mut keep) = (Vec::new(), Vec::new(), Vec::new());
     for IssmPipe { pipe, device, port } in pipes {
@@ -120,6 +142,9 @@ fn fork(kept: Kept, sight: Sight) -> io::Result<()> {
     };
     spawn::fork_apart(keep, move |mut keep| {
         spawn::silence();
+        // Programs wait for this process, or look at what it is about to change.
+        weft_sys::process::prefer_short_slices();
+        rustix::process::umask(UMASK);
         let tree = tree.and_then(|dir| Some(Tree::of_parts(dir, keep.pop()?)));
         let sight = tree.map_or(Sight::Mounts, Sight::Tree);
         let mut keep = keep.into_iter();
@@ -135,9 +160,10 @@ fn fork(kept: Kept, sight: Sight) -> io::Result<()> {
         let files = keep.zip(described).map(file).collect();
         let options = options_of(&host);
         let interfaces = interfaces.and_then(|interfaces| KeptInterfaces::new(interfaces).ok());
+        let writers = Writers::new(interfaces, modules, config, options.clone());
         let following = Following::new(followed, options.clone(), TOKEN_DEVICES);
         // On any error the leases end with this process, and the files stay.
-        if serve(program, &sight, files, pipes, following, interfaces, &options).is_ok()
+        if serve(program, &sight, files, pipes, following, writers).is_ok()
             && let Sight::Tree(tree) = sight
         {
             tree.remove();
@@ -157,9 +183,6 @@ const TOKEN_READER: u64 = 1;
 const TOKEN_ISSM: u64 = 2;
 /// Epoll token for the daemon's reports about devices.
 const TOKEN_DEVICES: u64 = u64::MAX;
-/// Epoll tokens for changes of the network's interfaces, and for writers of their files.
-const TOKEN_LINKS: u64 = u64::MAX - 1;
-const TOKEN_WRITERS: u64 = u64::MAX - 2;
 
 fn serve(
     program: u32,
@@ -167,13 +190,13 @@ fn serve(
     mut files: Vec<LiveFile>,
     pipes: Vec<IssmPipe>,
     mut following: Following,
-    mut interfaces: Option<KeptInterfaces>,
-    options: &ConnectOptions,
+    mut writers: Writers,
 ) -> io::Result<()> {
+    let options = &writers.options.clone();
     let waiting = lease::waiting()?;
     let epoll = Epoll::new()?;
     let Some(mut viewer) = Viewer::of(program, sight, &epoll, TOKEN_PROGRAM)? else {
-        interfaces.iter_mut().for_each(|kept| kept.handle_writes(options));
+        writers.handle_writes(&mut files);
         return Ok(());
     };
     epoll.add(waiting.as_fd(), TOKEN_READER, Interest::READ)?;
@@ -181,19 +204,14 @@ fn serve(
         true => None,
         false => Some(IssmWatch::new(pipes, options.clone(), &epoll, TOKEN_ISSM)?),
     };
-    if let Some(interfaces) = &mut interfaces {
-        interfaces.register(&epoll, TOKEN_LINKS, TOKEN_WRITERS)?;
-        // The program may have written before the files were watched.
-        interfaces.handle_writes(options);
-    }
+    writers.register(&epoll, &mut files)?;
     let mut ready = Vec::new();
     let mut fetched: Option<Instant> = None;
     let mut open_until: Option<Instant> = None;
     loop {
         let changes = following.turn(&epoll);
-        // The files of an interface are in the directory of its adapter, which may have another name now.
-        if !changes.gone.is_empty() {
-            interfaces.iter_mut().for_each(|kept| kept.handle_links(options));
+        if !changes.gone.is_empty() || !changes.live.is_empty() {
+            writers.handle_links();
         }
         exchange(&mut files, changes);
         let now = Instant::now();
@@ -214,15 +232,15 @@ fn serve(
         epoll.wait(&mut ready, timeouts.into_iter().flatten().min())?;
         let may_have_ended = viewer.look_every().is_some() || ready.iter().any(|event| event.token == TOKEN_PROGRAM);
         if may_have_ended && !viewer.is_there(&epoll)? {
-            // The last write of a program takes effect, even if it ended at once.
-            interfaces.iter_mut().for_each(|kept| kept.handle_writes(options));
+            writers.handle_writes(&mut files);
             return Ok(());
         }
         for event in &ready {
+            if writers.handle(event.token, &mut files) {
+                continue;
+            }
             match (event.token, &mut issm) {
                 (TOKEN_PROGRAM | TOKEN_DEVICES, _) => {}
-                (TOKEN_LINKS, _) => interfaces.iter_mut().for_each(|kept| kept.handle_links(options)),
-                (TOKEN_WRITERS, _) => interfaces.iter_mut().for_each(|kept| kept.handle_writes(options)),
                 (TOKEN_READER, _) => {
                     lease::take(&waiting);
                     show(&mut files, options);

@@ -6,6 +6,7 @@
 mod args;
 mod built;
 mod class_files;
+mod configfs;
 mod counters;
 mod detach;
 mod environment;
@@ -18,6 +19,7 @@ mod issm;
 mod libraries;
 mod live;
 mod live_file;
+mod modules;
 mod mounted;
 mod mounts;
 mod network;
@@ -27,13 +29,17 @@ pub(super) mod program;
 mod task;
 mod tree;
 mod unheard;
+mod union;
 mod view;
 mod viewer;
 mod wait_port;
+mod writers;
 
 pub use args::{FAILED, RunArgs};
 pub use environment::{audit, library_path};
 pub use fallback::remedy;
+#[cfg(test)]
+pub use view::tests::rxe0 as test_device;
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -45,6 +51,7 @@ use weft_ipc::ethernet::ETHERNET_VARIABLE;
 use weft_ipc::stat::StatReport;
 use weft_ipc::{Client, ConnectOptions, DeviceInfo, HOST_VARIABLE, trust};
 
+use super::modules::{Module, loaded_with};
 use crate::rdma_dir;
 use network::Network;
 use program::Program;
@@ -126,7 +133,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     if let Some(port) = args.wait_port.filter(|_| !on_host) {
         wait_port::wait(port, &options.host)?;
     }
-    let Found { devices, roce_v1, counted, ports, daemon, packets, may_manage, network } =
+    let Found { devices, roce_v1, counted, ports, daemon, packets, may_manage, network, loaded } =
         find(&options, on_host && !args.machine_network)?;
     if on_host {
         for line in wished(args).without_effect(packets) {
@@ -173,8 +180,22 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     };
     let manager = nodes::Manager { host: &options.host, may_manage };
     let has_network = network.is_some();
-    let task =
-        Task { args, dir: &dir, program: program.as_ref(), view: &view, manager, cpus, roce_v1, is_quiet, has_network };
+    // An ordinary user cannot write there, and root installs packages on the machine, not on its virtual hosts.
+    let may_cover_lib = on_host || weft_sys::process::euid() != 0;
+    let modules = modules::ShownModules { loaded, may_cover_lib };
+    let task = Task {
+        args,
+        dir: &dir,
+        program: program.as_ref(),
+        view: &view,
+        manager,
+        cpus,
+        roce_v1,
+        is_quiet,
+        has_network,
+        modules: &modules,
+        devices: &devices,
+    };
     // Looked for before entering the namespace: inside, this command's path may lead nowhere.
     let libraries = mounted::Libraries::find(&task);
     match mounts::Staging::enter() {
@@ -205,6 +226,8 @@ struct Found {
     may_manage: bool,
     /// The namespaces of the fabric's host that the program runs as, or why there are none.
     network: Option<Result<Network, String>>,
+    /// Kernel modules that are loaded.
+    loaded: Vec<&'static Module>,
 }
 
 /// Options and variables in use that may have no effect on a fabric.
@@ -238,7 +261,8 @@ fn find(options: &ConnectOptions, enters: bool) -> Result<Found> {
     let own = weft_sys::process::euid();
     let may_manage = own == 0 || credentials.is_some_and(|daemon| daemon.uid == own);
     let network = enters.then(|| Network::of(&mut client));
+    let loaded = loaded_with(&mut client, &devices)?;
     let daemon = credentials.filter(trust::is_trusted).as_ref().and_then(trust::name_of);
     let ports = if on_host { infiniband::fetch(options)?.1 } else { counters::PortCounters::new() };
-    Ok(Found { devices, roce_v1, counted, ports, daemon, packets, may_manage, network })
+    Ok(Found { devices, roce_v1, counted, ports, daemon, packets, may_manage, network, loaded })
 }

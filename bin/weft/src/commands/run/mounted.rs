@@ -8,14 +8,17 @@ use std::process::Command;
 
 use weft_sys::namespace::{self, Entered};
 
+use super::configfs::KeptConfig;
 use super::interfaces::Interfaces;
 use super::libraries::{self, Plan, Replacement};
 use super::library_path;
 use super::live;
+use super::modules::{self, KeptModules};
 use super::mounts::{self, Staging};
 use super::task::Task;
-use super::viewer::Sight;
+use super::viewer::{Sight, UMASK};
 use crate::commands::ip::ORIGINAL;
+use crate::commands::modules::ModuleFiles;
 use crate::commands::own_view::VIEW_VARIABLE;
 
 /// Files of the system over which Weft's are mounted.
@@ -24,40 +27,57 @@ pub struct Libraries {
     rdma: Option<Replacement>,
     /// On a fabric's host, `ip`.
     ip: Option<Replacement>,
+    kmod: Option<Replacement>,
 }
 
 impl Libraries {
     /// Finds them; none if the user wants the system's.
     pub fn find(task: &Task<'_>) -> Libraries {
         if task.args.system {
-            return Libraries { plan: Plan::default(), rdma: None, ip: None };
+            return Libraries { plan: Plan::default(), rdma: None, ip: None, kmod: None };
         }
         let mut plan = libraries::plan(task.dir);
         if let Some(program) = task.program {
             libraries::add_own_copies(&mut plan, task.dir, program);
         }
         let ip = if task.has_network { libraries::command("ip") } else { None };
-        Libraries { plan, rdma: libraries::command("rdma"), ip }
+        Libraries { plan, rdma: libraries::command("rdma"), ip, kmod: libraries::command("kmod") }
     }
 }
 
 /// Mounts everything. Reports the mounts that fail; the rest is in place.
 pub fn prepare(task: &Task<'_>, staging: &Staging, libraries: Libraries, command: &mut Command) {
+    let users = rustix::process::umask(UMASK);
+    show(task, staging, libraries, command);
+    rustix::process::umask(users);
+}
+
+fn show(task: &Task<'_>, staging: &Staging, libraries: Libraries, command: &mut Command) {
     task.say(match staging.entered {
         Entered::Privileged => "private mount namespace",
         Entered::UserNamespace => "private mount and user namespace",
     });
     // A surrounding `weft run` may have set it.
     command.env_remove(VIEW_VARIABLE);
+    // The view first: it may cover the directory of libraries.
+    let shown = mounts::show(staging, task.view, task.manager, task.modules);
     replace(task, &libraries, command);
-    let built = match mounts::show(staging, task.view, task.manager) {
+    let built = match shown {
         Ok((built, failures)) => {
             failures.iter().for_each(|failure| task.say(failure));
             built
         }
         Err(failure) => return task.say(&failure),
     };
+    let files = ModuleFiles::below(Path::new("/sys/class"));
+    if !task.args.system
+        && let Err(e) = replace_kmod(&files, libraries.kmod.as_ref(), command)
+    {
+        task.say(&format!("modprobe and lsmod are the system's: {e}"));
+    }
     let mut kept = task.kept(built);
+    kept.modules = Some(KeptModules::new(files, &task.modules.loaded, true));
+    kept.config = Some(KeptConfig::mounted(task.devices));
     if task.has_network {
         let mut interfaces = Interfaces::default();
         if let Err(e) = interfaces.refresh(&live::options_of(&kept.host)) {
@@ -73,6 +93,16 @@ pub fn prepare(task: &Task<'_>, staging: &Staging, libraries: Libraries, command
     if let Err(e) = live::keep(kept, Sight::Mounts) {
         task.say(&format!("what changes in /sys/class/infiniband stays as it is now: {e}"));
     }
+}
+
+/// Mounts Weft's command over `kmod`, which stays reachable for it. Without one, programs find Weft's by PATH.
+fn replace_kmod(files: &ModuleFiles, kmod: Option<&Replacement>, command: &mut Command) -> io::Result<()> {
+    let Some(kmod) = kmod else {
+        return modules::prepend_commands(files, command);
+    };
+    fs::write(files.original(), "")?;
+    namespace::bind(&kmod.system, &files.original())?;
+    namespace::bind(&kmod.ours, &kmod.system)
 }
 
 /// Mounts Weft's command over `ip`, which stays reachable for it.

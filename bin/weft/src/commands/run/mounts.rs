@@ -13,9 +13,12 @@ use weft_sys::{namespace, node};
 
 use super::built::Built;
 use super::class_files::{CLASSES, ClassFiles};
+use super::configfs;
 use super::libraries::Replacement;
+use super::modules::{self, ShownModules};
 use super::nodes::{Manager, Nodes};
 use super::view::View;
+use crate::commands::modules::ModuleFiles;
 
 /// Memory limit of one view.
 const STAGING_BYTES_MAX: usize = 64 << 20;
@@ -64,7 +67,12 @@ impl Staging {
 ///
 /// # Errors
 /// The message if nothing can be shown.
-pub fn show(staging: &Staging, view: &View, manager: Manager<'_>) -> Result<(Built, Vec<String>), String> {
+pub fn show(
+    staging: &Staging,
+    view: &View,
+    manager: Manager<'_>,
+    loaded: &ShownModules,
+) -> Result<(Built, Vec<String>), String> {
     let staging = staging.place;
     namespace::mount_tmpfs(staging, STAGING_BYTES_MAX)
         .map_err(|e| format!("cannot mount a memory file system: {e}; /sys and /dev show no devices"))?;
@@ -77,6 +85,12 @@ pub fn show(staging: &Staging, view: &View, manager: Manager<'_>) -> Result<(Bui
             }
             if let Err(e) = show_nodes(&staging.join("dev")) {
                 failures.push(format!("/dev/infiniband cannot be shown: {e}"));
+            }
+            failures.extend(modules::show(&ModuleFiles::below(&staging.join("class")), loaded));
+            if let Err(e) =
+                configfs::build(&staging.join("class")).and_then(|()| configfs::mount(&staging.join("class")))
+            {
+                failures.push(format!("/sys/kernel/config has no rdma_cm: {e}"));
             }
             if let Some(text) = &view.hosts_file
                 && let Err(e) = show_hosts_file(&staging.join("hosts"), text)

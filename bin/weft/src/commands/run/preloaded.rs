@@ -7,10 +7,12 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 
 use super::environment::{library_path, preload};
+use super::modules::{self, KeptModules};
 use super::task::Task;
 use super::tree::Tree;
 use super::viewer::Sight;
 use super::{fallback, live};
+use crate::commands::modules::{ModuleFiles, write_tree};
 use crate::commands::own_view::VIEW_VARIABLE;
 
 /// Builds the tree and sets the variables. `refused` is why there is no namespace.
@@ -29,11 +31,24 @@ pub fn prepare(task: &Task<'_>, refused: &io::Error, command: &mut Command) {
 fn show(task: &Task<'_>, command: &mut Command) -> Result<()> {
     let list = preload(task.dir)?;
     let (tree, built) = Tree::build(task.view, task.manager).context("cannot build the view")?;
+    let files = ModuleFiles::below(&tree.dir().join("sys/class"));
+    let modules = build_modules(&files, task, command);
     task.say(&format!("/sys and /dev show the devices of {}", tree.dir().display()));
     command.env(VIEW_VARIABLE, tree.dir());
     command.env("LD_PRELOAD", list);
-    if let Err(e) = live::keep(task.kept(built), Sight::Tree(tree)) {
+    let mut kept = task.kept(built);
+    match modules {
+        Ok(()) => kept.modules = Some(KeptModules::new(files, &task.modules.loaded, false)),
+        Err(e) => task.say(&format!("modprobe and lsmod are the system's: {e}")),
+    }
+    if let Err(e) = live::keep(kept, Sight::Tree(tree)) {
         task.say(&format!("what changes in /sys/class/infiniband stays as it is now: {e}"));
     }
     Ok(())
+}
+
+fn build_modules(files: &ModuleFiles, task: &Task<'_>, command: &mut Command) -> io::Result<()> {
+    modules::build(files, &task.modules.loaded)?;
+    write_tree(&files.tree())?;
+    modules::prepend_commands(files, command)
 }

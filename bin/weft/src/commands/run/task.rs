@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use weft_ipc::DeviceInfo;
+
 use super::args::RunArgs;
 use super::built::Built;
 use super::following::Followed;
 use super::live::Kept;
+use super::modules::ShownModules;
 use super::nodes::Manager;
 use super::program::Program;
 use super::view::View;
@@ -30,6 +33,10 @@ pub struct Task<'a> {
     pub is_quiet: bool,
     /// Whether the program is in the network of a fabric's host.
     pub has_network: bool,
+    /// The kernel modules that it sees.
+    pub modules: &'a ShownModules,
+    /// The devices that it sees.
+    pub devices: &'a [DeviceInfo],
 }
 
 impl Task<'_> {
@@ -39,7 +46,15 @@ impl Task<'_> {
         let Built { classes, nodes, live, pipes } = built;
         let nodes = self.manager.host.is_empty().then_some(nodes);
         let followed = Followed { classes, nodes, cpus: self.cpus, roce_v1: self.roce_v1 };
-        Kept { files: live, pipes, followed, host: self.manager.host.to_owned(), interfaces: None }
+        Kept {
+            files: live,
+            pipes,
+            followed,
+            host: self.manager.host.to_owned(),
+            interfaces: None,
+            modules: None,
+            config: None,
+        }
     }
 
     /// Prints a line about the setup, if the user asked for them.

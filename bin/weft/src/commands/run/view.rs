@@ -10,6 +10,7 @@ use weft_ipc::{DeviceInfo, GID_TABLE_ROWS_MAX, GidType, PhysState, PortState};
 
 use super::counters::{self, Counter, PortCounters};
 use super::issm::IssmNode;
+use crate::commands::cm::Setting;
 
 /// A file of the view.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,6 +32,17 @@ pub enum Shown {
     Counter(Counter),
     /// An attribute of a virtual host's adapter: the entry at this path of its view.
     Adapter(PathBuf),
+    /// A default of the connection manager.
+    Default(CmDefault),
+}
+
+/// A default of the connection manager for new ids on a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CmDefault {
+    /// Index of the device.
+    pub device: u32,
+    /// Which one.
+    pub setting: Setting,
 }
 
 /// GID table rows without an address: their directory and row numbers. All read as zeros, so one file serves for all.

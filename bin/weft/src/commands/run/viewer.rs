@@ -4,11 +4,15 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use rustix::fs::Mode;
 use weft_sys::epoll::{Epoll, Interest};
 use weft_sys::lifetime::Lifetime;
 use weft_sys::namespace;
 
 use super::tree::Tree;
+
+/// Umask for the files of a view: all users may read them, as they may read those of the kernel.
+pub const UMASK: Mode = Mode::from_bits_truncate(0o022);
 
 /// Where a view's files are, and hence which processes see it.
 #[derive(Debug)]

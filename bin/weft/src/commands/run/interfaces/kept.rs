@@ -18,39 +18,35 @@ const MESSAGE_BYTES_MAX: usize = 1 << 15;
 pub struct KeptInterfaces {
     interfaces: Interfaces,
     links: RouteSocket,
-    writers: WriteWatch,
 }
 
 impl KeptInterfaces {
     /// Watches the network that this process is in.
     ///
     /// # Errors
-    /// The system has no room for a socket or a watch more.
+    /// The system has no room for a socket more.
     pub fn new(interfaces: Interfaces) -> io::Result<KeptInterfaces> {
-        let kept = KeptInterfaces { interfaces, links: RouteSocket::open(LINKS)?, writers: WriteWatch::new()? };
-        kept.interfaces.watch(&kept.writers);
-        Ok(kept)
+        Ok(KeptInterfaces { interfaces, links: RouteSocket::open(LINKS)? })
     }
 
-    /// Adds both sources of changes to the poller.
-    pub fn register(&self, epoll: &Epoll, links: u64, writers: u64) -> io::Result<()> {
-        epoll.add(&self.links, links, Interest::READ)?;
-        epoll.add(&self.writers, writers, Interest::READ)
+    /// Adds the changes of links to the poller, and watches the files that a user may write.
+    pub fn register(&self, epoll: &Epoll, links: u64, watch: Option<&WriteWatch>) -> io::Result<()> {
+        watch.into_iter().for_each(|watch| self.interfaces.watch(watch));
+        epoll.add(&self.links, links, Interest::READ)
     }
 
     /// Handles a change of the network's interfaces.
-    pub fn handle_links(&mut self, options: &ConnectOptions) {
+    pub fn handle_links(&mut self, watch: Option<&WriteWatch>, options: &ConnectOptions) {
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         // An error other than the end of the queue says that there were more changes than it holds.
         while self.links.recv(&mut buffer).is_ok_and(|length| length > 0) {}
         let _ = self.interfaces.refresh(options);
-        self.interfaces.watch(&self.writers);
+        watch.into_iter().for_each(|watch| self.interfaces.watch(watch));
     }
 
     /// Does what users wrote to files.
-    pub fn handle_writes(&mut self, options: &ConnectOptions) {
-        self.writers.take();
+    pub fn handle_writes(&mut self, watch: Option<&WriteWatch>, options: &ConnectOptions) {
         self.interfaces.handle_writes(options);
-        self.interfaces.watch(&self.writers);
+        watch.into_iter().for_each(|watch| self.interfaces.watch(watch));
     }
 }

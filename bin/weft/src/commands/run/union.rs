@@ -1,0 +1,47 @@
+//! Unions that cover a directory of the system and leave the mounts below it in place.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use weft_sys::namespace;
+
+/// Shows the entries of `ours` in the directory `target` as well. The union takes no new files.
+pub fn cover(ours: &Path, target: &Path) -> io::Result<()> {
+    let held: Vec<_> =
+        mounts_below(target).into_iter().filter_map(|at| Some((namespace::hold(&at).ok()?, at))).collect();
+    namespace::mount_overlay(ours, target, target)?;
+    held.iter().try_for_each(|(mount, at)| namespace::bind_tree(&namespace::held_path(mount), at))
+}
+
+/// The mount points below a directory, in the order in which they were mounted.
+fn mounts_below(dir: &Path) -> Vec<PathBuf> {
+    below(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default(), dir)
+}
+
+/// Reads the mount points from the text of mountinfo. A later mount at one place covers the earlier ones.
+fn below(mountinfo: &str, dir: &Path) -> Vec<PathBuf> {
+    let points = mountinfo.lines().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from);
+    let mut all: Vec<PathBuf> = Vec::new();
+    for point in points.filter(|point| point.starts_with(dir) && point != dir) {
+        // A recursive bind of one mount brings those below it.
+        if !all.iter().any(|known| point.starts_with(known)) {
+            all.push(point);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_below_a_directory_are_found_once() {
+        let text = "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 0:5 / /usr/lib/a rw - tmpfs t rw\n\
+                    3 2 0:6 / /usr/lib/a/b rw - tmpfs t rw\n4 1 0:7 / /usr/lib rw - tmpfs t rw\n\
+                    5 1 0:8 / /usr/lib/a rw - tmpfs t rw\n6 1 0:9 / /usr/libexec rw - tmpfs t rw\n";
+        assert_eq!(below(text, Path::new("/usr/lib")), [PathBuf::from("/usr/lib/a")]);
+        assert!(below(text, Path::new("/opt")).is_empty());
+    }
+}
