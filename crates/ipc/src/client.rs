@@ -4,6 +4,7 @@
 
 mod ethernet;
 mod fabric;
+mod host_files;
 mod ipoib;
 mod losses;
 mod modules;

@@ -20,6 +20,7 @@ pub mod fabric;
 pub mod fuzzing;
 mod hello;
 mod hops;
+mod host_files;
 mod infiniband;
 mod ipoib;
 mod limits;
@@ -49,6 +50,7 @@ pub use device::{
 pub use error::{ConnectError, RequestError};
 pub use hello::{Hello, HelloReply, HelloStatus, Purpose};
 pub use hops::HopsFds;
+pub use host_files::HostFile;
 pub use infiniband::{DEVICE_KIND_IB, IB_DEVICE_INDEX_BASE, IbPort, InfiniBand};
 pub use ipoib::{IpoibInterface, IpoibNeighbour, IpoibNeighbourState, LINK_ADDRESS_BYTES};
 pub use limits::*;

@@ -50,6 +50,17 @@ pub const MODULES_MAX: usize = 64;
 
 /// Longest name of a kernel module.
 pub const MODULE_NAME_BYTES_MAX: usize = 64;
+/// Files that the daemon keeps for a virtual host.
+pub const HOST_FILES_MAX: usize = 128;
+
+/// Longest name of such a file in bytes.
+pub const HOST_FILE_NAME_BYTES_MAX: usize = 255;
+
+/// Longest such file in bytes; one must fit a message.
+pub const HOST_FILE_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes of such files, names included, that all hosts of a fabric have together.
+pub const HOST_FILES_BYTES_MAX: usize = 64 << 20;
 
 /// Rows of a port's P_Key table that programs see.
 pub const IB_PKEYS_MAX: usize = 1024;

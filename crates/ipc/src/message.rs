@@ -9,6 +9,7 @@ use weft_cm::rdma_cm::{Command, Reply};
 use crate::DeviceInfo;
 use crate::ethernet::{EthernetSpec, EthernetStatus};
 use crate::fabric::{FabricReply, FabricRequest, HostAdapter};
+use crate::host_files::HostFile;
 use crate::ipoib::{IpoibInterface, IpoibNeighbour};
 use crate::losses::{KeyViolation, LostPackets};
 use crate::paths::{GroupMember, GroupReply, PathReply, PathRequest, PathTraffic};
@@ -187,6 +188,18 @@ pub enum Request {
         /// Whether to load it.
         loaded: bool,
     },
+    /// A page of the files that the daemon keeps for the program's host ([`HostFile`]), in the order of their names.
+    HostFiles {
+        /// Last name of the page before.
+        after: Option<String>,
+    },
+    /// Write or remove such a file.
+    SetHostFile {
+        /// Its name.
+        name: String,
+        /// Its content; `None` removes it.
+        content: Option<String>,
+    },
 }
 
 /// A multicast group on an interface.
@@ -282,6 +295,8 @@ pub enum Response {
     Capture,
     /// Names of the kernel modules that `modprobe` loaded; devices and interfaces need others besides.
     Modules(Vec<String>),
+    /// A page of a host's files; an empty one is behind the last.
+    HostFiles(Vec<HostFile>),
 }
 
 /// A slot, and which descriptors came with it, in this order: IPv4 socket, IPv6 socket, anchor. For a reattached slot

@@ -25,6 +25,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("iproute2", "/sbin/ip"),
     // IP over InfiniBand between virtual hosts.
     ("iputils-ping", "/bin/ping"),
+    ("ifupdown", "/sbin/ifup"),
     ("iperf3", "/usr/bin/iperf3"),
     // Application middleware; `bench` compares with the first two.
     ("ucx-utils", "/usr/bin/ucx_perftest"),

@@ -5,8 +5,8 @@ use weft_ipc::{Refusal, Request};
 
 use super::call::{Call, Outcome};
 use super::{
-    Broker, captures, cm, devices, fabric, groups, host_networks, ledgers, losses, packet_channels, paths, peers,
-    slots, status, umad,
+    Broker, captures, cm, devices, fabric, groups, host_files, host_networks, ledgers, losses, packet_channels, paths,
+    peers, slots, status, umad,
 };
 use crate::host::Host;
 use crate::refusal::{EOPNOTSUPP, refuse};
@@ -88,6 +88,7 @@ pub(super) fn route<H: Host>(request: Request) -> Option<Route<H>> {
         .or_else(losses::route)
         .or_else(packet_channels::route)
         .or_else(host_networks::route)
+        .or_else(host_files::route)
         .or_else(captures::route)
         .or_else(umad::route)
         .or_else(fabric::route);

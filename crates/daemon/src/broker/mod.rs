@@ -21,6 +21,7 @@ mod fabric;
 mod groups;
 mod hello;
 mod host_cms;
+mod host_files;
 mod host_networks;
 mod host_wake;
 mod ipoib_interfaces;
@@ -95,6 +96,8 @@ pub struct Broker {
     networks: host_networks::Networks,
     /// Kernel modules of virtual hosts and of the machine.
     modules: modules::Modules,
+    /// Files of virtual hosts.
+    host_files: host_files::HostFiles,
     /// Captures of the fabric's packets.
     captures: captures::Captures,
 }
@@ -113,6 +116,7 @@ impl Broker {
             datagrams: umad::Datagrams::default(),
             networks: host_networks::Networks::default(),
             modules: modules::Modules::default(),
+            host_files: host_files::HostFiles::default(),
             captures: captures::Captures::default(),
         }
     }

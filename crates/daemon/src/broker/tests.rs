@@ -20,6 +20,7 @@ use crate::slots::SavedSlot;
 
 mod captures;
 mod dispatch;
+mod host_files;
 mod host_networks;
 mod ipoib_interfaces;
 mod ledgers;

@@ -128,6 +128,7 @@ impl Broker {
             self.cms.hosts.end(now);
             self.ledgers.end_hosts();
             self.networks.end(host);
+            self.host_files = super::host_files::HostFiles::default();
             self.captures.end(host);
             self.modules.end_hosts();
         }
