@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cable, capture, cdi, cm, daemon, dev, diagnose, doctor, env, environment, hosts, link, manual, monitor, node,
-    pingall, qp, resource, run, sm, stat, status, system, topology, up,
+    cable, capture, cdi, cm, daemon, dev, diagnose, doctor, env, environment, host_apply, hosts, link, manual, monitor,
+    node, pingall, qp, resource, run, sm, stat, status, system, topology, up,
 };
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
@@ -29,6 +29,8 @@ pub enum Command {
     Exec(hosts::ExecArgs),
     /// Remote shell onto a host of the fabric, with rsh's and ssh's command line: mpirun --mca plm_rsh_agent "weft rsh"
     Rsh(hosts::RshArgs),
+    /// Configure a host of the fabric from an administrator's files: weft host apply FILE...
+    Host(host_apply::HostArgs),
     /// Print the variables that make programs use Weft: eval $(weft env)
     Env(env::EnvArgs),
     /// Write a specification that gives containers Weft's devices: podman run --device weft.internal/hca=all

@@ -35,6 +35,7 @@ fn run() -> ExitCode {
         match name {
             "ip" => return commands::ip::run(rest),
             name if commands::kmod::is_name(name) => return commands::kmod::run(name, rest),
+            "nmcli" => return commands::nmcli::run(rest),
             _ => {}
         }
     }
@@ -51,6 +52,7 @@ fn run() -> ExitCode {
         Command::Shell(args) => commands::hosts::shell(&args),
         Command::Exec(args) => commands::hosts::exec(&args),
         Command::Rsh(args) => commands::hosts::rsh(&args),
+        Command::Host(args) => commands::host_apply::run(&args),
         Command::Env(args) => commands::env::run(&args),
         Command::Cdi(args) => commands::cdi::run(&args),
         Command::Environment(args) => commands::environment::run(&args),

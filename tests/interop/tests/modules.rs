@@ -2,7 +2,7 @@
 //! connection manager's configfs.
 
 use anyhow::{Context, Result, ensure};
-use weft_interop::{Fabric, Lab, Shape, Table, Who, skip};
+use weft_interop::{Fabric, Lab, Shape, Table, Who, product, skip};
 
 const TOOLS: &[&str] = &["ip", "lsmod", "modinfo", "modprobe", "find"];
 
@@ -58,6 +58,14 @@ fn modules_are_shown_as_guides_show_them() {
                 ensure!(text.contains(wanted), "no {wanted} in\n{text}");
             }
             Ok(())
+        });
+        table.case(&format!("{who:?}: a view in a view"), || {
+            let weft = product::weft()?.display().to_string();
+            let inner = "modinfo no_such_module; modprobe no_such_module; lsmod";
+            let text = run(&format!("timeout 20 {weft} run -- sh -c '{inner}'"))?.success()?.text;
+            ensure!(text.contains("modinfo: ERROR: Module no_such_module not found"), "{text}");
+            ensure!(text.contains("modprobe: FATAL: Module no_such_module not found"), "{text}");
+            used_by(&text, "ib_uverbs", &["rdma_ucm", "rdma_rxe"])
         });
         table.case(&format!("{who:?}: configfs"), || {
             let set = "cat default_roce_mode default_roce_tos; echo 104 > default_roce_tos; sleep 1; cat default_roce_tos; \

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 use weft_ipc::{Client, ConnectOptions, HOST_VARIABLE, IpoibInterface, Spawn};
 
-pub use original::ORIGINAL;
-use original::{code_of, original};
+use original::code_of;
+pub use original::{ORIGINAL, original};
 use words::{Object, Words};
 
 /// Exit code of `ip` after an error of the kernel.

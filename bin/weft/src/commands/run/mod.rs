@@ -23,6 +23,7 @@ mod modules;
 mod mounted;
 mod mounts;
 mod network;
+mod nmcli;
 mod nodes;
 mod preloaded;
 pub(super) mod program;
@@ -197,9 +198,10 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         devices: &devices,
     };
     // Looked for before entering the namespace: inside, this command's path may lead nowhere.
-    let libraries = mounted::Libraries::find(&task);
+    let mut libraries = mounted::Libraries::find(&task);
     match mounts::Staging::enter() {
         Ok(staging) => {
+            libraries.hold_outer_view();
             if has_network {
                 network::show_interfaces(&task);
             }

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,6 +16,7 @@ use super::library_path;
 use super::live;
 use super::modules::{self, KeptModules};
 use super::mounts::{self, Staging};
+use super::nmcli::StandIn;
 use super::task::Task;
 use super::viewer::{Sight, UMASK};
 use crate::commands::ip::ORIGINAL;
@@ -22,26 +24,41 @@ use crate::commands::modules::ModuleFiles;
 use crate::commands::own_view::VIEW_VARIABLE;
 
 /// Files of the system over which Weft's are mounted.
+#[derive(Default)]
 pub struct Libraries {
     plan: Plan,
     rdma: Option<Replacement>,
     /// On a fabric's host, `ip`.
     ip: Option<Replacement>,
+    /// kmod, which is `modprobe`, `lsmod` and others.
     kmod: Option<Replacement>,
+    /// The system's `ip` and kmod, where this command runs inside a view: there, Weft's are at their places.
+    ip_of_outer_view: Option<OwnedFd>,
+    kmod_of_outer_view: Option<OwnedFd>,
+    /// On a fabric's host, `nmcli`.
+    nmcli: Option<StandIn>,
 }
 
 impl Libraries {
     /// Finds them; none if the user wants the system's.
     pub fn find(task: &Task<'_>) -> Libraries {
         if task.args.system {
-            return Libraries { plan: Plan::default(), rdma: None, ip: None, kmod: None };
+            return Libraries::default();
         }
         let mut plan = libraries::plan(task.dir);
         if let Some(program) = task.program {
             libraries::add_own_copies(&mut plan, task.dir, program);
         }
         let ip = if task.has_network { libraries::command("ip") } else { None };
-        Libraries { plan, rdma: libraries::command("rdma"), ip, kmod: libraries::command("kmod") }
+        let nmcli = if task.has_network { StandIn::find() } else { None };
+        let (rdma, kmod) = (libraries::command("rdma"), libraries::command("kmod"));
+        Libraries { plan, rdma, ip, kmod, nmcli, ..Libraries::default() }
+    }
+
+    /// Keeps what the outer view shows, before another one covers it. Only mounts of the new namespace can be bound.
+    pub fn hold_outer_view(&mut self) {
+        self.ip_of_outer_view = namespace::hold(Path::new(ORIGINAL)).ok();
+        self.kmod_of_outer_view = ModuleFiles::own().and_then(|files| namespace::hold(&files.original()).ok());
     }
 }
 
@@ -71,7 +88,7 @@ fn show(task: &Task<'_>, staging: &Staging, libraries: Libraries, command: &mut 
     };
     let files = ModuleFiles::below(Path::new("/sys/class"));
     if !task.args.system
-        && let Err(e) = replace_kmod(&files, libraries.kmod.as_ref(), command)
+        && let Err(e) = replace_kmod(&files, &libraries, command)
     {
         task.say(&format!("modprobe and lsmod are the system's: {e}"));
     }
@@ -85,9 +102,14 @@ fn show(task: &Task<'_>, staging: &Staging, libraries: Libraries, command: &mut 
         }
         kept.interfaces = Some(interfaces);
         if let Some(ip) = &libraries.ip
-            && let Err(e) = replace_ip(ip)
+            && let Err(e) = replace_ip(ip, libraries.ip_of_outer_view.as_ref())
         {
             task.say(&format!("{} shows the IPoIB interfaces as TUNs: {e}", ip.system.display()));
+        }
+        if let Some(nmcli) = &libraries.nmcli
+            && let Err(e) = nmcli.show(command)
+        {
+            task.say(&format!("nmcli is the system's: {e}"));
         }
     }
     if let Err(e) = live::keep(kept, Sight::Mounts) {
@@ -96,21 +118,23 @@ fn show(task: &Task<'_>, staging: &Staging, libraries: Libraries, command: &mut 
 }
 
 /// Mounts Weft's command over `kmod`, which stays reachable for it. Without one, programs find Weft's by PATH.
-fn replace_kmod(files: &ModuleFiles, kmod: Option<&Replacement>, command: &mut Command) -> io::Result<()> {
-    let Some(kmod) = kmod else {
+fn replace_kmod(files: &ModuleFiles, libraries: &Libraries, command: &mut Command) -> io::Result<()> {
+    let Some(kmod) = &libraries.kmod else {
         return modules::prepend_commands(files, command);
     };
     fs::write(files.original(), "")?;
-    namespace::bind(&kmod.system, &files.original())?;
+    let system = libraries.kmod_of_outer_view.as_ref().map_or_else(|| kmod.system.clone(), namespace::held_path);
+    namespace::bind(&system, &files.original())?;
     namespace::bind(&kmod.ours, &kmod.system)
 }
 
 /// Mounts Weft's command over `ip`, which stays reachable for it.
-fn replace_ip(ip: &Replacement) -> io::Result<()> {
+fn replace_ip(ip: &Replacement, of_outer_view: Option<&OwnedFd>) -> io::Result<()> {
     let original = Path::new(ORIGINAL);
     fs::create_dir_all(original.parent().unwrap_or(Path::new("/")))?;
     fs::write(original, "")?;
-    namespace::bind(&ip.system, original)?;
+    let system = of_outer_view.map_or_else(|| ip.system.clone(), namespace::held_path);
+    namespace::bind(&system, original)?;
     namespace::bind(&ip.ours, &ip.system)
 }
 

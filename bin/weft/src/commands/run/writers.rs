@@ -51,6 +51,8 @@ impl Writers {
         }
         if let Some(interfaces) = &mut self.interfaces {
             interfaces.register(epoll, TOKEN_LINKS, watch)?;
+            // The program runs already: a change before the first watch would be lost.
+            interfaces.handle_links(watch, &self.options);
         }
         self.handle_writes(files);
         Ok(())

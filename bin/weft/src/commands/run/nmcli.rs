@@ -1,0 +1,96 @@
+//! Weft's command in place of `nmcli` on a fabric's host: mounted over NetworkManager's, or at the end of PATH if that is not
+//! installed.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use weft_sys::namespace;
+
+use super::libraries::{self, Replacement};
+use crate::commands::nmcli::{DIRECTORY, ORIGINAL};
+
+const NAME: &str = "nmcli";
+
+/// Where Weft's command goes.
+pub enum StandIn {
+    /// Over the system's.
+    Over(Replacement),
+    /// Beside all others.
+    Beside(PathBuf),
+}
+
+impl StandIn {
+    /// Finds the place; `None` if this command's own file is not found.
+    pub fn find() -> Option<StandIn> {
+        let ours = env::current_exe().ok()?.canonicalize().ok()?;
+        // In a view inside a view, Weft's command is there already.
+        let is_other = |replacement: &Replacement| identity(&replacement.system) != identity(&ours);
+        let over = libraries::command(NAME).filter(is_other);
+        Some(over.map_or(StandIn::Beside(ours), StandIn::Over))
+    }
+
+    /// Shows it to the program.
+    ///
+    /// # Errors
+    /// The mount fails.
+    pub fn show(&self, command: &mut Command) -> io::Result<()> {
+        match self {
+            StandIn::Over(replacement) => {
+                bind(&replacement.system, Path::new(ORIGINAL))?;
+                namespace::bind(&replacement.ours, &replacement.system)
+            }
+            StandIn::Beside(ours) => {
+                bind(ours, &Path::new(DIRECTORY).join(NAME))?;
+                command.env("PATH", appended(path_of(command), DIRECTORY));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// Binds a file to a new one in the view.
+fn bind(file: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to.parent().unwrap_or(Path::new("/")))?;
+    fs::write(to, "")?;
+    namespace::bind(file, to)
+}
+
+/// Returns the PATH that the program gets so far.
+fn path_of(command: &Command) -> OsString {
+    let set = command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, value)| value);
+    set.map(OsString::from).or_else(|| env::var_os("PATH")).unwrap_or_default()
+}
+
+/// Appends a directory to a list, once.
+fn appended(list: OsString, directory: &str) -> OsString {
+    if env::split_paths(&list).any(|one| one == Path::new(directory)) {
+        return list;
+    }
+    let mut list = list;
+    if !list.is_empty() {
+        list.push(":");
+    }
+    list.push(directory);
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_in_a_list_once() {
+        assert_eq!(appended("/bin:/usr/bin".into(), "/x"), "/bin:/usr/bin:/x");
+        assert_eq!(appended("/x:/bin".into(), "/x"), "/x:/bin");
+        assert_eq!(appended("".into(), "/x"), "/x");
+    }
+}
