@@ -1,7 +1,7 @@
 //! The dependency rule: dependencies point downwards only, and no crate above the I/O line reaches below it.
 //!
-//! `bin/abi -> daemon/engine -> link/ipc -> shm -> sys` and `engine -> hca -> transport -> verbs -> wire`. Each crate
-//! has a height; a crate may depend only on lower ones. The pure crates may depend on each other and on a
+//! `bin/abi -> daemon/engine -> link/ipc -> shm -> sys` and `engine -> hca -> transport -> iwarp -> verbs -> wire`. Each
+//! crate has a height; a crate may depend only on lower ones. The pure crates may depend on each other and on a
 //! short list of crates that do no I/O.
 
 use anyhow::{Context, Result};
@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 pub const PURE: &[&str] = &[
     "weft-wire",
     "weft-verbs",
+    "weft-iwarp",
     "weft-transport",
     "weft-hca",
     "weft-mad",
@@ -26,8 +27,9 @@ const HEIGHTS: &[(&str, u32)] = &[
     // Pure computation: values in, values out.
     ("weft-wire", 0),
     ("weft-verbs", 1),
-    ("weft-transport", 2),
-    ("weft-hca", 3),
+    ("weft-iwarp", 2),
+    ("weft-transport", 3),
+    ("weft-hca", 4),
     ("weft-mad", 2),
     ("weft-cm", 3),
     ("weft-fabric", 3),
@@ -65,6 +67,7 @@ const HEIGHTS: &[(&str, u32)] = &[
 /// Third-party crates that the pure crates may use: they neither start threads nor touch the system.
 const PURE_EXTERNAL: &[&str] = &[
     "bitflags",
+    "crc32c",
     "crc32fast",
     "rand_xoshiro",
     "rustc-hash",

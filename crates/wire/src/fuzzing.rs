@@ -4,6 +4,7 @@
 
 use crate::cm::{self, CmMessage, IpCmHeader};
 use crate::icrc::{self, Flow};
+use crate::iwarp::{Body, NegotiationFrame, SegmentHeader, Terminate};
 use crate::mad::{self, Gmp, Mad};
 use crate::packet::HeaderBuf;
 use crate::{Packet, pcapng, roce};
@@ -87,8 +88,44 @@ pub fn mad(bytes: &[u8]) {
     mad::subn::round_trip(&smp.data);
 }
 
+/// Reads any bytes as a frame that negotiates an iWARP connection; a frame that was read is written again unchanged.
+pub fn mpa(bytes: &[u8]) {
+    if let Ok(Some((frame, len))) = NegotiationFrame::parse(bytes) {
+        let mut again = Vec::new();
+        frame.write(&mut again);
+        assert_eq!(again, bytes[..len]);
+    }
+}
+
+/// Reads any bytes as a segment of DDP with its RDMAP header; a header that was read is written again unchanged, except
+/// for reserved bits.
+pub fn ddp(bytes: &[u8]) {
+    let Ok(header) = SegmentHeader::parse(bytes) else { return };
+    let written = header.write();
+    let len = written.as_slice().len();
+    assert_eq!(written.as_slice(), &bytes[..len]);
+    if let Body::Terminate(_, control) = header.body {
+        rdmap(&[&control[..], &bytes[len..]].concat());
+    }
+}
+
+/// Reads any bytes as the content of a TERMINATE; one that was read means the same when it is written and read again.
+pub fn rdmap(bytes: &[u8]) {
+    if let Some((terminate, order)) = Terminate::parse(bytes) {
+        let mut again = Vec::new();
+        terminate.write(order, &mut again);
+        let (reread, order) = Terminate::parse(&again).expect("a TERMINATE");
+        assert_eq!(reread.copied, terminate.copied);
+        // Without the bits that tell the orders apart, the specification's is preferred.
+        if terminate.copied.is_some() {
+            assert_eq!(reread.error, terminate.error);
+        }
+        let _ = (order, terminate.copied.and_then(|copied| copied.untagged()));
+    }
+}
+
 /// Decisions read from a fuzzer's bytes, followed by endless zeros.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Script<'a>(&'a [u8]);
 
 impl<'a> Script<'a> {
@@ -156,4 +193,5 @@ pub fn random_scripts(target: Target, seed: u64, scripts: u32, len_max: usize) {
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 4] = [("packet", packet), ("frame", frame), ("cm", cm), ("mad", mad)];
+pub const TARGETS: [(&str, Target); 7] =
+    [("packet", packet), ("frame", frame), ("cm", cm), ("mad", mad), ("mpa", mpa), ("ddp", ddp), ("rdmap", rdmap)];

@@ -1,6 +1,6 @@
 //! Encoding and decoding of packets: the link, network and transport headers of InfiniBand and RoCE, one table of
-//! opcodes, both CRCs, management datagrams with the attributes of every class, and capture files. This crate never
-//! allocates in the packet path, reads no clock and knows no sockets.
+//! opcodes, both CRCs, management datagrams with the attributes of every class, the frames of iWARP, and capture files.
+//! This crate never allocates in the packet path, reads no clock and knows no sockets.
 #![forbid(unsafe_code)]
 
 pub mod aeth;
@@ -12,6 +12,7 @@ pub mod fuzzing;
 pub mod grh;
 pub mod icrc;
 pub mod ipoib;
+pub mod iwarp;
 mod layout;
 pub mod link_packet;
 pub mod lrh;

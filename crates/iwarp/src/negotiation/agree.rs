@@ -1,0 +1,98 @@
+//! The agreement of two frames: CRCs, markers, depths of READs, the first FPDU, extensions.
+
+use weft_wire::iwarp::{Body, Enhanced, MpaFlags, Queue, RdmapOpcode, SegmentHeader, TermError, Terminate, Untagged};
+
+use super::{NegotiationError, Offer, PeerFrame};
+use crate::limits::DEPTH_MAX;
+use crate::{FpduSink, FpduWriter, Rtr, StreamParams};
+
+/// Returns the flags of a side's own wishes.
+pub(super) fn wishes(offer: &Offer) -> MpaFlags {
+    let mut flags = MpaFlags::empty();
+    flags.set(MpaFlags::MARKERS, offer.markers);
+    flags.set(MpaFlags::CRC, offer.crc);
+    flags
+}
+
+/// Returns depths and flags of a request.
+pub(super) fn request(offer: &Offer) -> Enhanced {
+    let peer_to_peer = !offer.rtr.is_empty();
+    // The first FPDU may be a READ.
+    let ord = if peer_to_peer { offer.ord.max(1) } else { offer.ord };
+    Enhanced { ird: offer.ird, ord, peer_to_peer, rtr: offer.rtr }
+}
+
+/// Agrees as the responder; returns what the reply says of depths. The responder's IRD covers what the initiator asks
+/// for, within the limit, and its ORD is what the initiator answers (RFC 6581 §9.1).
+pub(super) fn as_responder(offer: &Offer, peer: &PeerFrame) -> (StreamParams, Option<Enhanced>) {
+    let mut params = common(offer, peer);
+    params.extensions = offer.extensions && peer.flags.contains(MpaFlags::OFFERS_EXTENSIONS);
+    let Some(asked) = peer.enhanced else { return (params, None) };
+    params.ird = offer.ird.max(asked.ord).min(DEPTH_MAX);
+    params.ord = offer.ord.min(asked.ird).min(DEPTH_MAX);
+    // As siw: a WRITE if the request names no kind.
+    let rtr = asked.peer_to_peer.then(|| Rtr::choose(asked.rtr).unwrap_or(Rtr::Write));
+    params.awaits_rtr = rtr.is_some();
+    let reply = Enhanced {
+        ird: params.ird,
+        ord: params.ord,
+        peer_to_peer: rtr.is_some(),
+        rtr: rtr.map(Rtr::kind).unwrap_or_default(),
+    };
+    (params, Some(reply))
+}
+
+/// Agrees as the initiator. An error may ask for a TERMINATE (RFC 6581 §8).
+pub(super) fn as_initiator(
+    offer: &Offer,
+    peer: &PeerFrame,
+) -> Result<StreamParams, (NegotiationError, Option<TermError>)> {
+    let mut params = common(offer, peer);
+    params.extensions = offer.extensions && peer.flags.contains(MpaFlags::TAKES_EXTENSIONS);
+    if offer.revision < 2 {
+        return Ok(params);
+    }
+    let Some(reply) = peer.enhanced.filter(|_| peer.revision >= 2) else {
+        return Err((NegotiationError::Revision, None));
+    };
+    if reply.ord > offer.ird.max(DEPTH_MAX) {
+        return Err((NegotiationError::InsufficientIrd, Some(TermError::MPA_IRD)));
+    }
+    params.ird = reply.ord.max(offer.ird).min(DEPTH_MAX);
+    params.ord = request(offer).ord.min(reply.ird).min(DEPTH_MAX);
+    if !offer.rtr.is_empty() {
+        let chosen = Rtr::choose(reply.rtr & offer.rtr);
+        params.rtr = Some(chosen.ok_or((NegotiationError::NoMatchingRtr, Some(TermError::MPA_RTR)))?);
+    }
+    Ok(params)
+}
+
+fn common(offer: &Offer, peer: &PeerFrame) -> StreamParams {
+    StreamParams {
+        crc: offer.crc || peer.flags.contains(MpaFlags::CRC),
+        markers_in: offer.markers,
+        markers_out: peer.flags.contains(MpaFlags::MARKERS),
+        ird: offer.ird.min(DEPTH_MAX),
+        ord: offer.ord.min(DEPTH_MAX),
+        ..StreamParams::default()
+    }
+}
+
+/// Appends the FPDU of a TERMINATE, the first of its stream.
+pub(super) fn terminate(error: TermError, crc: bool, out: &mut Vec<u8>) {
+    struct Control<'a>(&'a mut Vec<u8>);
+    impl FpduSink for Control<'_> {
+        fn control(&mut self, bytes: &[u8]) {
+            self.0.extend_from_slice(bytes);
+        }
+        fn payload(&mut self, _: u32, _: u32) {}
+        fn checksum(&mut self, crc: u32, _: u32, _: u32) -> u32 {
+            crc
+        }
+    }
+    let (control, _) = Terminate { error, copied: None }.parts();
+    let body = Body::Terminate(Untagged::new(Queue::TERMINATE, 1, 0, 0), control);
+    let header = SegmentHeader::new(RdmapOpcode::TERMINATE, true, body).write();
+    let params = StreamParams { crc, ..StreamParams::default() };
+    FpduWriter::new(&params).write(header.as_slice(), 0, &mut Control(out));
+}
