@@ -1,5 +1,6 @@
-//! The InfiniBand transports as RoCE carries them: RC, UC, UD and XRC. One [`Qp`] is one queue pair of any type; its
-//! inputs are work requests, packets and the time, its outputs packets, completions and events.
+//! The InfiniBand transports as RoCE carries them, RC, UC, UD and XRC, and iWARP. One [`Qp`] is one queue pair of any
+//! type; its inputs are work requests, packets or bytes of a stream, and the time, its outputs packets or bytes,
+//! completions and events.
 #![forbid(unsafe_code)]
 
 pub mod batch;
@@ -11,6 +12,7 @@ mod execute;
 pub mod frame;
 #[cfg(test)]
 mod goodput;
+mod iwarp;
 mod local;
 mod pace;
 mod peer_quota;
@@ -36,7 +38,8 @@ pub use batch::{LocalSource, Piece, TX_BURST_PACKETS, TxBatch, TxPacket};
 pub use budget::Budget;
 pub use datagram::Datagram;
 pub use env::{Env, Memory, RecvWqe, RemoteFault, XrcSrq};
+pub use iwarp::{StreamBatch, StreamOrder, StreamPhase};
 pub use peer_quota::PeerQuota;
 pub use peers::{NoPeers, Peers};
-pub use qp::Qp;
+pub use qp::{Qp, StreamPlaces};
 pub use rx::{LocalRoute, RxPacket};

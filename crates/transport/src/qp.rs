@@ -15,6 +15,7 @@ use weft_verbs::{
 };
 
 use crate::core::{Core, Fault};
+use crate::iwarp::Iwarp;
 use crate::local::Local;
 use crate::peer_quota::PeerQuota;
 use crate::progress;
@@ -28,6 +29,9 @@ use crate::{Env, Memory, RxPacket, TxBatch};
 
 mod attributes;
 mod peer;
+mod stream;
+
+pub use stream::StreamPlaces;
 
 #[derive(Debug)]
 enum Service {
@@ -35,6 +39,7 @@ enum Service {
     Local(Box<Local>),
     Uc(Box<Uc>),
     Ud(Box<Ud>),
+    Iwarp(Box<Iwarp>),
 }
 
 impl Service {
@@ -66,6 +71,10 @@ pub struct Qp {
 impl Qp {
     /// Creates a queue pair in RESET. `init.cap` holds the granted capabilities.
     pub fn new(id: QpId, qpn: Qpn, init: &QpInit, device: DeviceId) -> Qp {
+        Qp::with(id, qpn, init, device, Service::of(init.qp_type))
+    }
+
+    fn with(id: QpId, qpn: Qpn, init: &QpInit, device: DeviceId, service: Service) -> Qp {
         let cap = &init.cap;
         let kind = init.qp_type;
         let send = if kind.has_send_queue() { cap.max_send_wr } else { 0 };
@@ -74,7 +83,7 @@ impl Qp {
             core: Core::new(id, qpn, init, device),
             sq: SendQueue::new(send, cap.max_send_sge, cap.max_inline_data, kind == QpType::Ud),
             rq: RecvQueue::new(recv, cap.max_recv_sge),
-            service: Service::of(kind),
+            service,
             draining: false,
             ack_delay: false,
             published: false,
@@ -143,7 +152,7 @@ impl Qp {
                 match &mut self.service {
                     Service::Rc(rc) => rc.start_responder(psn),
                     Service::Uc(uc) => uc.start_responder(psn),
-                    Service::Ud(_) | Service::Local(_) => {}
+                    Service::Ud(_) | Service::Local(_) | Service::Iwarp(_) => {}
                 }
             }
             QpState::Rts if from == QpState::Rtr => {
@@ -153,6 +162,8 @@ impl Qp {
                     Service::Local(local) => local.start_requester(&self.core, &self.sq),
                     Service::Uc(uc) => uc.start_requester(psn),
                     Service::Ud(ud) => ud.start_requester(psn),
+                    // It starts with its stream.
+                    Service::Iwarp(_) => {}
                 }
             }
             QpState::Rts if from == QpState::Sqe => {
@@ -211,7 +222,7 @@ impl Qp {
         let bytes = crate::sge_list::total(wr.sges);
         let kind = self.qp_type();
         let row = wr.op.info();
-        if !wr.op.is_carried_by(kind) {
+        if !wr.op.is_carried_by(kind) || !self.stream_carries(&wr.op) {
             return Err(VerbsError::Invalid("the operation is not one of this kind of queue pair"));
         }
         if wr.flags.contains(SendFlags::INLINE) && row.list != ListUse::Sent {
@@ -280,7 +291,7 @@ impl Qp {
         match &mut self.service {
             Service::Rc(rc) => rc.handle_packet(core, &mut self.sq, &mut self.rq, now, rx, env),
             // The peer knows to send no packets, so this sender is not the peer.
-            Service::Local(_) => core.stats.dropped += 1,
+            Service::Local(_) | Service::Iwarp(_) => core.stats.dropped += 1,
             Service::Uc(uc) => uc.handle_packet(core, &mut self.rq, rx, env),
             Service::Ud(ud) => ud.handle_packet(core, &mut self.rq, rx, env),
         }
@@ -293,6 +304,7 @@ impl Qp {
         match &mut self.service {
             Service::Rc(rc) => rc.handle_timeout(&mut self.core, &mut self.sq, now, env),
             Service::Local(local) => local.handle_timeout(&mut self.core, &mut self.sq, env),
+            Service::Iwarp(iwarp) => iwarp.handle_timeout(&mut self.core),
             Service::Uc(_) | Service::Ud(_) => return,
         }
         self.after(env);
@@ -307,6 +319,7 @@ impl Qp {
             Service::Local(local) => local.poll_transmit(core, &mut self.sq, env),
             Service::Uc(uc) => uc.poll_transmit(core, &mut self.sq, tx, env),
             Service::Ud(ud) => ud.poll_transmit(core, &mut self.sq, tx, env),
+            Service::Iwarp(_) => {}
         }
         self.after(env);
         self.wants_transmit(now)
@@ -320,6 +333,8 @@ impl Qp {
             Service::Local(local) => local.wants_transmit(&self.core, &self.sq, now),
             Service::Uc(uc) => uc.wants_transmit(&self.core, &self.sq, now),
             Service::Ud(ud) => ud.wants_transmit(&self.core, &self.sq, now),
+            // A stream sends no packets: [`Qp::wants_stream`].
+            Service::Iwarp(_) => false,
         }
     }
 
@@ -331,6 +346,7 @@ impl Qp {
             Service::Local(local) => local.poll_timeout(&self.core),
             Service::Uc(uc) => uc.poll_timeout(&self.core, &self.sq),
             Service::Ud(ud) => ud.poll_timeout(&self.core, &self.sq),
+            Service::Iwarp(iwarp) => iwarp.poll_timeout(),
         }
     }
 
@@ -364,6 +380,7 @@ impl Qp {
             Service::Local(local) => local.is_drained(&self.sq),
             Service::Uc(uc) => uc.is_drained(),
             Service::Ud(_) => true,
+            Service::Iwarp(iwarp) => iwarp.is_drained(&self.sq),
         }
     }
 
@@ -381,6 +398,7 @@ impl Qp {
             Service::Local(local) => local.stop(reply),
             Service::Uc(uc) => uc.stop(),
             Service::Ud(_) => None,
+            Service::Iwarp(iwarp) => iwarp.stop(&self.core, reply),
         };
         progress::flush(&self.core, &mut self.sq, env);
         if let Some((wr_id, cq)) = held {
@@ -409,6 +427,7 @@ impl Qp {
             }
             Service::Uc(uc) => **uc = Uc::default(),
             Service::Ud(ud) => **ud = Ud::default(),
+            Service::Iwarp(iwarp) => **iwarp = Iwarp::default(),
         }
         let fresh = Core::new(self.core.id, self.core.qpn, &self.core.init, self.core.device);
         self.core = Core { stats: self.core.stats, now: self.core.now, port_mtu: self.core.port_mtu, ..fresh };

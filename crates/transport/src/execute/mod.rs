@@ -8,7 +8,7 @@ mod packet;
 mod refusal;
 mod request;
 
-use weft_verbs::{Access, AsyncEvent, CqId, MSG_SIZE_MAX, PdId, QpType, WcFlags, WcOpcode, WcStatus};
+use weft_verbs::{Access, AsyncEvent, CqId, MSG_SIZE_MAX, PdId, QpType, Sge, WcFlags, WcOpcode, WcStatus};
 use weft_wire::NakCode;
 
 use crate::core::{Core, Fault};
@@ -19,7 +19,12 @@ pub(crate) use answered::Answered;
 pub(crate) use frame::FrameRequest;
 pub(crate) use refusal::Refusal;
 use refusal::{INVALID, NO_ACCESS};
-pub(crate) use request::RequestPart;
+pub(crate) use request::{RemoteAccess, RemoteRange, RequestPart};
+
+/// Executes a request with a response of its own, for a service that checks on its own how many are outstanding.
+pub(crate) fn answer<E: Env>(core: &Core, pd: PdId, access: &RemoteAccess, env: &mut E) -> Result<Answered, NakCode> {
+    answered::execute(core, pd, access, env)
+}
 
 /// Result of an executed piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +76,16 @@ impl Executor {
     /// Returns whether a receive is being filled.
     pub fn holds_recv(&self) -> bool {
         self.holds_recv
+    }
+
+    /// Takes the receive for a message whose pieces are placed before they are executed.
+    pub fn open_recv<E: Env>(&mut self, core: &Core, rq: &mut RecvQueue, env: &mut E) -> Result<(), Refusal> {
+        self.take_recv(core, rq, env)
+    }
+
+    /// Returns the list of the receive being filled.
+    pub fn recv_sges(&self) -> &[Sge] {
+        &self.recv.sges
     }
 
     /// Enters ERR. Returns the receive being filled, and its CQ if XRC named one.

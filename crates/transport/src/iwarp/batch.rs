@@ -1,0 +1,136 @@
+//! Bytes of a stream that wait for TCP: control bytes in an arena, payload by name. Unlike packets they may leave in
+//! part, so the batch knows how far it is sent.
+
+use crate::{Memory, Piece};
+
+/// Arena bytes that an idle stream keeps.
+const ARENA_KEPT: usize = 4096;
+
+/// Bytes of a stream to send, in order.
+#[derive(Debug, Default)]
+pub struct StreamBatch {
+    arena: Vec<u8>,
+    pieces: Vec<Piece>,
+    /// First piece that is not sent completely.
+    first: usize,
+    /// Bytes in pieces from `first` on.
+    len: usize,
+}
+
+impl StreamBatch {
+    /// Returns the bytes that wait.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the pieces that wait, in order: the elements of one `sendmsg`.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces[self.first..]
+    }
+
+    /// Returns the bytes of a piece of the arena; nothing for one of registered memory.
+    pub fn arena(&self, piece: Piece) -> &[u8] {
+        match piece {
+            Piece::Arena { start, len } => {
+                self.arena.get(start as usize..start as usize + len as usize).unwrap_or_default()
+            }
+            Piece::Host { .. } => &[],
+        }
+    }
+
+    /// Appends bytes. They extend the piece before, if that is in the arena, too.
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.arena.extend_from_slice(bytes);
+        self.extend_arena(bytes.len());
+    }
+
+    /// Appends registered memory.
+    pub(super) fn host(&mut self, addr: u64, len: u32) {
+        if len != 0 {
+            self.pieces.push(Piece::Host { addr, len });
+            self.len += len as usize;
+        }
+    }
+
+    /// Appends a copy of registered memory.
+    pub(super) fn copy(&mut self, memory: &impl Memory, addr: u64, len: u32) {
+        let start = self.arena.len();
+        self.arena.resize(start + len as usize, 0);
+        memory.read(addr, &mut self.arena[start..]);
+        self.extend_arena(len as usize);
+    }
+
+    /// Returns the last `len` bytes of the arena.
+    pub(super) fn last(&self, len: usize) -> &[u8] {
+        &self.arena[self.arena.len().saturating_sub(len)..]
+    }
+
+    /// Counts `len` bytes that were appended to the arena.
+    fn extend_arena(&mut self, len: usize) {
+        let end = self.arena.len();
+        self.len += len;
+        match self.pieces.last_mut() {
+            Some(Piece::Arena { start, len: before }) if *start as usize + *before as usize + len == end => {
+                *before += len as u32;
+            }
+            _ if len == 0 => {}
+            _ => self.pieces.push(Piece::Arena { start: (end - len) as u32, len: len as u32 }),
+        }
+    }
+
+    /// Drops the first `sent` bytes, which TCP has taken.
+    pub(super) fn advance(&mut self, sent: usize) {
+        let mut left = sent.min(self.len);
+        self.len -= left;
+        while left != 0 {
+            match &mut self.pieces[self.first] {
+                Piece::Host { len, .. } | Piece::Arena { len, .. } if *len as usize <= left => {
+                    left -= *len as usize;
+                    self.first += 1;
+                }
+                Piece::Host { addr, len } => {
+                    (*addr, *len, left) = (addr.wrapping_add(left as u64), *len - left as u32, 0);
+                }
+                Piece::Arena { start, len } => (*start, *len, left) = (*start + left as u32, *len - left as u32, 0),
+            }
+        }
+        if self.is_empty() {
+            self.clear();
+        }
+    }
+
+    /// Copies what waits, so that no registered memory is named when the adapter's lock is released.
+    pub(super) fn own(&mut self, memory: &impl Memory) {
+        if !self.pieces().iter().any(|piece| matches!(piece, Piece::Host { .. })) {
+            return;
+        }
+        let mut owned = Vec::with_capacity(self.len);
+        for piece in self.pieces() {
+            match *piece {
+                Piece::Host { addr, len } => {
+                    let start = owned.len();
+                    owned.resize(start + len as usize, 0);
+                    memory.read(addr, &mut owned[start..]);
+                }
+                Piece::Arena { .. } => owned.extend_from_slice(self.arena(*piece)),
+            }
+        }
+        self.pieces.clear();
+        self.first = 0;
+        self.pieces.push(Piece::Arena { start: 0, len: owned.len() as u32 });
+        self.arena = owned;
+    }
+
+    /// Drops everything.
+    pub(super) fn clear(&mut self) {
+        self.arena.clear();
+        self.arena.shrink_to(ARENA_KEPT);
+        self.pieces.clear();
+        (self.first, self.len) = (0, 0);
+    }
+}

@@ -1,0 +1,10 @@
+//! Limits of a stream.
+
+use weft_verbs::Duration;
+
+/// Most bytes that wait for TCP; a batch ends with the FPDU that reaches it. A partial write copies what is left of them.
+pub(super) const BATCH_BYTES: usize = 256 << 10;
+/// Answers in a row while requests of this side wait, so that a peer's READs cannot starve them. siw's number.
+pub(super) const ANSWERS_IN_A_ROW: u8 = 4;
+/// Time for the peer to close its end after this side has: then the connection is cut.
+pub(super) const LINGER: Duration = Duration::from_secs(2);

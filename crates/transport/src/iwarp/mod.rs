@@ -1,0 +1,269 @@
+//! A queue pair whose service is a TCP stream: iWARP (RFC 5040, 5041, 5044, 7306), as Linux's siw speaks it.
+//! `weft-iwarp` negotiates the stream and cuts it into segments; here segments become work: `sender` turns requests and
+//! answers into segments, `receiver` places and delivers the peer's.
+//!
+//! Requests complete in the order of their posting. A SEND or WRITE is done when TCP has taken its last byte (RFC 5040
+//! §5.5: the buffer may then be reused), a READ or atomic when its answer is delivered. There is no RNR: a SEND without
+//! a receive ends the stream.
+//!
+//! The owner of the socket calls, under the adapter's lock, in this order:
+//!
+//! ```text
+//!   attach_stream                                          once, with the outcome of the negotiation
+//!   stream_places ─▶ readv ─▶ handle_stream                when the socket is readable
+//!   poll_stream ─▶ sendmsg ─▶ stream_sent                  when wants_stream, or the socket is writable
+//!   stream_closed                                          at the end of the peer's stream, or an error of the socket
+//!   stream_order                                           after each of them: shut down, or close
+//! ```
+
+mod batch;
+mod delivered;
+mod errors;
+mod limits;
+mod phase;
+mod receiver;
+mod sender;
+mod sink;
+
+use weft_iwarp::StreamParams;
+use weft_iwarp::limits::RTR_TIMEOUT;
+use weft_verbs::{CqId, Instant, SendOp};
+use weft_wire::iwarp::{TermError, Terminate};
+
+use crate::Env;
+use crate::core::{Core, Fault};
+use crate::frame::HostRange;
+use crate::rq::RecvQueue;
+use crate::segment::Pieces;
+use crate::sq::SendQueue;
+
+pub use batch::StreamBatch;
+use limits::LINGER;
+pub use phase::StreamPhase;
+use phase::{Event, next};
+use receiver::Receiver;
+use sender::Sender;
+
+/// Action that a stream asks of the owner of its socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StreamOrder {
+    /// None: go on.
+    Continue,
+    /// Shut down the direction to the peer, and go on reading.
+    ShutDown,
+    /// Close the socket.
+    Close,
+}
+
+/// The service of a queue pair over a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Iwarp {
+    phase: StreamPhase,
+    params: StreamParams,
+    sender: Sender,
+    receiver: Receiver,
+    /// End of the patience with a peer that does not begin, or does not end.
+    deadline: Option<Instant>,
+    /// The peer's TERMINATE.
+    peer_terminate: Option<Terminate>,
+}
+
+/// Returns whether a request exists in RDMAP: atomics and immediate data only between peers that agreed on RFC 7306,
+/// which has no SEND with immediate data.
+pub(crate) fn carries(op: &SendOp, extensions: bool) -> bool {
+    match op {
+        SendOp::Send | SendOp::SendInv(_) | SendOp::Write(_) | SendOp::Read(_) => true,
+        SendOp::BindMw(_) | SendOp::LocalInv(_) => true,
+        SendOp::WriteImm(..) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => extensions,
+        SendOp::SendImm(_) | SendOp::AtomicWrite(_) | SendOp::Flush { .. } => false,
+    }
+}
+
+impl Iwarp {
+    /// Returns the phase.
+    pub fn phase(&self) -> StreamPhase {
+        self.phase
+    }
+
+    /// Returns the agreement with the peer.
+    pub fn params(&self) -> &StreamParams {
+        &self.params
+    }
+
+    /// Returns the peer's TERMINATE.
+    pub fn peer_terminate(&self) -> Option<&Terminate> {
+        self.peer_terminate.as_ref()
+    }
+
+    /// Begins with a stream.
+    pub fn attach(&mut self, now: Instant, params: &StreamParams, sq: &SendQueue) {
+        self.phase = next(self.phase, Event::Attach);
+        self.params = *params;
+        self.sender = Sender::new(params, sq);
+        self.receiver = Receiver::new(params);
+        self.deadline = params.awaits_rtr.then(|| now + RTR_TIMEOUT);
+    }
+
+    /// Returns whether the peer's first FPDU is still missing, without which this side may not send.
+    pub fn awaits_rtr(&self) -> bool {
+        self.sender.is_held()
+    }
+
+    /// Follows the payload of TCP's segments.
+    pub fn set_segment(&mut self, bytes: u32) {
+        self.sender.set_segment(bytes);
+    }
+
+    /// Returns where the next bytes of the stream go, if they may go there directly.
+    pub fn places<E: Env>(&self, core: &Core, sq: &SendQueue, env: &E) -> Pieces {
+        if self.phase == StreamPhase::Open { self.receiver.places(&self.sender, core, sq, env) } else { Pieces::new() }
+    }
+
+    /// Handles bytes of the stream: `direct` of them are at their places, `staged` follow.
+    pub fn handle<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        rq: &mut RecvQueue,
+        (direct, staged): (u32, &[u8]),
+        env: &mut E,
+    ) {
+        if self.phase != StreamPhase::Open {
+            return;
+        }
+        match self.receiver.handle(&mut self.sender, core, sq, rq, (direct, staged), env) {
+            Ok(None) => {}
+            Ok(Some(terminate)) => self.on_terminate(core, sq, terminate, env),
+            Err(refused) => {
+                self.receiver.refuse(&mut self.sender, core, refused, env);
+                self.fault(core);
+            }
+        }
+        if self.receiver.has_begun() && self.sender.release() {
+            self.deadline = None;
+        }
+    }
+
+    /// The peer gave up: the READ that its message names ends with a status, all else is flushed.
+    fn on_terminate<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, terminate: Terminate, env: &mut E) {
+        self.peer_terminate = Some(terminate);
+        self.sender.on_terminate(core, sq, &terminate, env);
+        self.step(core, Event::PeerTerminate);
+        core.fault = Some(Fault::Error);
+    }
+
+    /// Fills the batch. Returns whether more would follow.
+    pub fn poll<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, room: usize, env: &mut E) -> bool {
+        if self.phase == StreamPhase::Terminating {
+            self.sender.emit_terminate(core, env);
+            self.step(core, Event::Terminated);
+        }
+        if self.phase != StreamPhase::Open {
+            return false;
+        }
+        let more = self.sender.poll(core, sq, room, env);
+        if self.sender.has_terminate() {
+            self.fault(core);
+        }
+        more
+    }
+
+    /// Returns whether [`Iwarp::poll`] has something to send.
+    pub fn wants(&self, core: &Core, sq: &SendQueue) -> bool {
+        match self.phase {
+            StreamPhase::Terminating => true,
+            StreamPhase::Open => !self.batch().is_empty() || self.sender.is_ready(core, sq),
+            StreamPhase::Closing => !self.batch().is_empty(),
+            StreamPhase::Idle | StreamPhase::Closed => false,
+        }
+    }
+
+    /// Returns the bytes that wait for TCP.
+    pub fn batch(&self) -> &StreamBatch {
+        self.sender.batch()
+    }
+
+    /// Notes that TCP took `len` bytes of the batch.
+    pub fn sent<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, len: usize, env: &mut E) {
+        self.sender.sent(core, sq, len, env);
+    }
+
+    /// Handles the end of the peer's direction, or a reset. An end in the middle of an FPDU is one, too (as siw).
+    pub fn closed(&mut self, core: &mut Core, reset: bool) {
+        let was_open = self.phase == StreamPhase::Open;
+        self.step(core, if reset { Event::Reset } else { Event::PeerEnd });
+        if was_open {
+            core.fault = Some(Fault::Error);
+        }
+    }
+
+    /// Returns what the socket's owner must do.
+    pub fn order(&self) -> StreamOrder {
+        match self.phase {
+            StreamPhase::Closing if self.batch().is_empty() => StreamOrder::ShutDown,
+            StreamPhase::Closed => StreamOrder::Close,
+            _ => StreamOrder::Continue,
+        }
+    }
+
+    /// Returns when [`Iwarp::handle_timeout`] must be called.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Handles the deadline: the peer did not begin, or did not end.
+    pub fn handle_timeout(&mut self, core: &mut Core) {
+        if self.deadline.is_some_and(|deadline| deadline <= core.now) {
+            self.deadline = None;
+            self.closed(core, true);
+        }
+    }
+
+    /// Enters ERR. With `report`, a TERMINATE that is ready is still sent. Returns the receive in use.
+    pub fn stop(&mut self, core: &Core, report: bool) -> Option<(u64, Option<CqId>)> {
+        if !report {
+            self.step(core, Event::Close);
+        }
+        self.sender.stop();
+        self.receiver.stop()
+    }
+
+    /// Returns whether every started request has ended.
+    pub fn is_drained(&self, sq: &SendQueue) -> bool {
+        self.sender.is_drained(sq)
+    }
+
+    fn fault(&mut self, core: &mut Core) {
+        self.step(core, Event::Fault);
+        core.fault = Some(Fault::Error);
+    }
+
+    fn step(&mut self, core: &Core, event: Event) {
+        let before = self.phase;
+        self.phase = next(before, event);
+        if self.phase == before {
+            return;
+        }
+        self.deadline = (self.phase != StreamPhase::Closed).then(|| core.now + LINGER);
+        if self.phase == StreamPhase::Closed {
+            self.sender.drop_batch();
+        }
+    }
+}
+
+/// Returns the parts of some host ranges that hold bytes `from .. from + len`.
+fn cut(pieces: &[HostRange], from: u64, len: u64) -> impl Iterator<Item = HostRange> + '_ {
+    let (mut at, end) = (0, from + len);
+    pieces.iter().filter_map(move |piece| {
+        let (start, stop) = (at, at + piece.len);
+        at = stop;
+        let (low, high) = (start.max(from), stop.min(end));
+        (low < high).then(|| HostRange { addr: piece.addr.wrapping_add(low - start), len: high - low })
+    })
+}
+
+/// The error of a request that failed on this side.
+const LOCAL: TermError = TermError::LOCAL_CATASTROPHE;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! Receiving side of a stream. The header of a segment is checked before its bytes are placed, its bytes are placed as
+//! they come, and the segment is delivered when it is complete and its CRC is right (RFC 5041 §5.3): receives complete,
+//! requests are executed, answers end requests of this side.
+//!
+//! Keys are checked for the whole segment at its header, and again for every run of bytes: the adapter's lock is released
+//! while a segment is incomplete, and the program may deregister the memory meanwhile.
+
+mod check;
+mod deliver;
+
+use weft_iwarp::{FpduEvent, FpduReader, StreamFault, StreamParams};
+use weft_verbs::{Access, CqId};
+use weft_wire::NakCode;
+use weft_wire::iwarp::{Body, SegmentHeader, TERMINATE_LEN_MAX, TermError, Terminate};
+
+use crate::core::Core;
+use crate::execute::Executor;
+use crate::frame::HostRange;
+use crate::rq::RecvQueue;
+use crate::segment::{self, Pieces};
+use crate::sge_list::parts;
+use crate::sq::SendQueue;
+use crate::{Env, Memory};
+
+use super::errors::{self, Refused};
+use super::sender::Sender;
+
+/// The receiving side.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    reader: FpduReader,
+    executor: Executor,
+    extensions: bool,
+    /// Header of the segment that is being received.
+    segment: Option<SegmentHeader>,
+    /// Bytes of its payload that are placed.
+    done: u32,
+    /// Whether it begins a message of queue 0.
+    first: bool,
+    /// Numbers of the next messages: SEND, request with an answer, atomic response.
+    send_msn: u32,
+    request_msn: u32,
+    response_msn: u32,
+    /// Bytes of the current SEND that are delivered.
+    send_offset: u32,
+    /// Content of a TERMINATE.
+    terminate: [u8; TERMINATE_LEN_MAX],
+    /// Whether an FPDU has been received.
+    begun: bool,
+}
+
+impl Default for Receiver {
+    fn default() -> Receiver {
+        Receiver::new(&StreamParams::default())
+    }
+}
+
+/// The borrowed rest of a queue pair.
+struct Parts<'a, E> {
+    sender: &'a mut Sender,
+    core: &'a mut Core,
+    sq: &'a mut SendQueue,
+    rq: &'a mut RecvQueue,
+    env: &'a mut E,
+}
+
+impl Receiver {
+    pub fn new(params: &StreamParams) -> Receiver {
+        Receiver {
+            reader: FpduReader::new(params),
+            executor: Executor::default(),
+            extensions: params.extensions,
+            segment: None,
+            done: 0,
+            first: false,
+            send_msn: 1,
+            request_msn: 1,
+            response_msn: 1,
+            send_offset: 0,
+            terminate: [0; TERMINATE_LEN_MAX],
+            begun: false,
+        }
+    }
+
+    /// Returns whether the peer's first FPDU has come.
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Enters ERR. Returns the receive in use.
+    pub fn stop(&mut self) -> Option<(u64, Option<CqId>)> {
+        self.executor.stop()
+    }
+
+    /// Returns where the next bytes go, if they may go there directly.
+    pub fn places<E: Env>(&self, sender: &Sender, core: &Core, sq: &SendQueue, env: &E) -> Pieces {
+        let len = self.reader.direct_len();
+        if len == 0 { Pieces::new() } else { self.find(sender, core, sq, len, env).unwrap_or_default() }
+    }
+
+    /// Finds the memory of the next `len` bytes of the payload.
+    fn find<E: Env>(&self, sender: &Sender, core: &Core, sq: &SendQueue, len: u32, env: &E) -> Result<Pieces, Refused> {
+        let (pd, done) = (core.pd(), u64::from(self.done));
+        let (list, offset) = match self.segment.map(|segment| segment.body) {
+            Some(Body::Write(to)) => {
+                let from = to.offset().wrapping_add(done);
+                let addr = env
+                    .remote(pd, core.qpn, to.stag(), from, len.into(), Access::REMOTE_WRITE)
+                    .map_err(|fault| Refused::access(errors::tagged(fault)))?;
+                return Ok(Pieces::from_slice(&[HostRange { addr, len: len.into() }]));
+            }
+            Some(Body::Send(_)) => (self.executor.recv_sges(), u64::from(self.send_offset)),
+            Some(Body::ReadResponse(_)) => match sender.oldest(sq).map(|at| sq.get(at)) {
+                Some(wqe) => (&wqe.sges[..], wqe.answered),
+                None => return Ok(Pieces::new()),
+            },
+            _ => return Ok(Pieces::new()),
+        };
+        let mut places = Pieces::new();
+        for part in parts(list, offset + done, len.into()) {
+            let addr = env.local(pd, &part, true).map_err(|status| self.local_fault(status))?;
+            places.push(HostRange { addr, len: part.length.into() });
+        }
+        Ok(places)
+    }
+
+    /// Handles bytes of the stream. Returns the peer's TERMINATE.
+    pub fn handle<E: Env>(
+        &mut self,
+        sender: &mut Sender,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        rq: &mut RecvQueue,
+        (direct, staged): (u32, &[u8]),
+        env: &mut E,
+    ) -> Result<Option<Terminate>, Refused> {
+        let direct = direct.min(self.reader.direct_len());
+        self.reader.skip(direct);
+        self.done += direct;
+        core.stats.rx_bytes += u64::from(direct);
+        let mut parts = Parts { sender, core, sq, rq, env };
+        let mut input = staged;
+        while let Some(event) = self.reader.next(&mut input).map_err(stream_fault)? {
+            match event {
+                FpduEvent::Header(header) => self.begin(header, &mut parts)?,
+                FpduEvent::Payload(bytes) => self.place(bytes, &mut parts)?,
+                FpduEvent::Empty => self.begun = true,
+                FpduEvent::End => {
+                    self.begun = true;
+                    if let Some(terminate) = self.deliver(&mut parts)? {
+                        return Ok(Some(terminate));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Checks the header of a segment.
+    fn begin<E: Env>(&mut self, header: SegmentHeader, parts: &mut Parts<'_, E>) -> Result<(), Refused> {
+        parts.core.stats.rx_packets += 1;
+        (self.segment, self.done) = (Some(header), 0);
+        self.check(&header, self.reader.payload_left(), parts)
+    }
+
+    /// Places the next bytes of a segment.
+    fn place<E: Env>(&mut self, bytes: &[u8], parts: &mut Parts<'_, E>) -> Result<(), Refused> {
+        parts.core.stats.rx_bytes += bytes.len() as u64;
+        if let Some(SegmentHeader { body: Body::Terminate(..), .. }) = self.segment {
+            self.keep_terminate(bytes);
+        } else {
+            let places = self.find(parts.sender, parts.core, parts.sq, bytes.len() as u32, parts.env)?;
+            let mut rest = bytes;
+            for place in &places {
+                let (now, later) = rest.split_at(place.len as usize);
+                parts.env.memory().write(place.addr, now);
+                rest = later;
+            }
+        }
+        self.done += bytes.len() as u32;
+        Ok(())
+    }
+
+    fn keep_terminate(&mut self, bytes: &[u8]) {
+        let start = size_of::<[u8; 4]>() + self.done as usize;
+        // A longer one has nothing more to say.
+        for (to, from) in self.terminate.iter_mut().skip(start).zip(bytes) {
+            *to = *from;
+        }
+    }
+
+    /// Ends the stream: an event or a completion for this side, a TERMINATE for the peer.
+    pub fn refuse<E: Env>(&mut self, sender: &mut Sender, core: &mut Core, refused: Refused, env: &mut E) {
+        let header = self.reader.header_bytes();
+        sender.set_terminate(Terminate::new(refused.error, header, self.reader.ulpdu_len()));
+        self.executor.refuse(core, refused.code, refused.recv, env);
+    }
+
+    /// A fault of the memory that this side named: its receive, or the list of its READ.
+    fn local_fault(&self, status: weft_verbs::WcStatus) -> Refused {
+        Refused::receive(TermError::DDP_CATASTROPHE, status)
+    }
+}
+
+/// A fault of the stream itself.
+fn stream_fault(fault: StreamFault) -> Refused {
+    Refused { error: fault.term_error(), code: NakCode::INVALID_REQUEST, recv: None }
+}
+
+/// Checks that a list is valid for `len` bytes from `offset` on.
+fn check_list<E: Env>(
+    core: &Core,
+    list: &[weft_verbs::Sge],
+    (offset, len): (u64, u32),
+    env: &E,
+) -> Result<(), weft_verbs::WcStatus> {
+    parts(list, offset, len.into()).try_for_each(|part| env.local(core.pd(), &part, true).map(drop))
+}
+
+/// Stores an answer of eight bytes.
+fn store_value<E: Env>(core: &Core, list: &[weft_verbs::Sge], value: u64, env: &mut E) -> Result<(), Refused> {
+    segment::scatter(env, core.pd(), list, 0, &value.to_ne_bytes())
+        .map_err(|status| Refused::receive(TermError::DDP_CATASTROPHE, status))
+}

@@ -1,0 +1,312 @@
+//! Sending side of a stream: requests of the send queue and answers to the peer become segments, one message after the
+//! other. The record of progress is the one of every service ([`SendProgress`]); its numbers are bytes of the stream: a
+//! request that sends no more than others await is done when TCP has taken the byte before its end.
+//!
+//! ```text
+//!   bytes    taken by TCP (una) ──── waiting in the batch ──── written (nxt)
+//! ```
+
+mod answers;
+mod requests;
+
+use std::collections::VecDeque;
+
+use weft_iwarp::{FpduWriter, Rtr, StreamParams};
+use weft_verbs::QpState;
+use weft_wire::iwarp::{Body, Queue, RdmapOpcode, ReadRequest, SegmentHeader, Tagged, Terminate, Untagged};
+
+use crate::Env;
+use crate::core::Core;
+use crate::progress::SendProgress;
+use crate::sq::SendQueue;
+
+use super::StreamBatch;
+use super::errors;
+use super::limits::{ANSWERS_IN_A_ROW, BATCH_BYTES};
+use super::sink::{Sink, Source};
+
+pub(super) use answers::Answer;
+use answers::AnswerInProgress;
+pub(super) use requests::sink as requests_sink;
+
+/// STag of a first FPDU that reads or writes nothing: siw's choice, since some adapters treat zero in a special way.
+const RTR_STAG: u32 = 1;
+
+/// Message that is being cut into segments.
+#[derive(Clone, Copy, Debug)]
+enum Current {
+    /// The request at a position of the send queue; bytes written. `imm`: its Immediate Data is left to write.
+    Request { at: u64, offset: u64, imm: bool },
+    /// An answer.
+    Answer(AnswerInProgress),
+}
+
+/// The sending side.
+#[derive(Debug)]
+pub(super) struct Sender {
+    writer: FpduWriter,
+    batch: StreamBatch,
+    progress: SendProgress,
+    current: Option<Current>,
+    /// Numbers of the next messages: SEND, request with an answer, atomic response.
+    send_msn: u32,
+    request_msn: u32,
+    response_msn: u32,
+    /// Requests with an answer that are outstanding, and how many may be.
+    outstanding: u16,
+    ord: u16,
+    /// Position before which no request awaits an answer.
+    oldest: u64,
+    /// Answers that wait, and how many may.
+    answers: VecDeque<Answer>,
+    ird: u16,
+    /// Answers sent since a request was.
+    in_a_row: u8,
+    /// First FPDU that is due, and whether the answer to a first READ is outstanding.
+    rtr: Option<Rtr>,
+    rtr_read: bool,
+    /// Nothing may be sent before the peer's first FPDU.
+    held: bool,
+    terminate: Option<Terminate>,
+}
+
+impl Default for Sender {
+    fn default() -> Sender {
+        Sender::with(&StreamParams::default(), SendProgress::default())
+    }
+}
+
+impl Sender {
+    pub fn new(params: &StreamParams, sq: &SendQueue) -> Sender {
+        let mut sender = Sender::with(params, SendProgress::new(0, sq));
+        sender.oldest = sq.head();
+        sender.answers.reserve_exact(params.ird.into());
+        sender
+    }
+
+    fn with(params: &StreamParams, progress: SendProgress) -> Sender {
+        Sender {
+            writer: FpduWriter::new(params),
+            batch: StreamBatch::default(),
+            progress,
+            current: None,
+            send_msn: 1,
+            request_msn: 1,
+            response_msn: 1,
+            outstanding: 0,
+            ord: params.ord,
+            oldest: 0,
+            answers: VecDeque::new(),
+            ird: params.ird,
+            in_a_row: 0,
+            rtr: params.rtr,
+            rtr_read: false,
+            held: params.awaits_rtr,
+            terminate: None,
+        }
+    }
+
+    pub fn batch(&self) -> &StreamBatch {
+        &self.batch
+    }
+
+    pub fn drop_batch(&mut self) {
+        self.batch.clear();
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Lets the stream begin. Returns whether it waited.
+    pub fn release(&mut self) -> bool {
+        std::mem::take(&mut self.held)
+    }
+
+    pub fn set_segment(&mut self, bytes: u32) {
+        self.writer.set_segment(bytes);
+    }
+
+    pub fn is_drained(&self, sq: &SendQueue) -> bool {
+        self.current.is_none() && self.progress.is_drained(sq)
+    }
+
+    /// Ends: what is written already may still be sent.
+    pub fn stop(&mut self) {
+        self.current = None;
+        self.answers.clear();
+        self.progress.stopped = true;
+    }
+
+    /// Returns whether a segment can be written now.
+    pub fn is_ready(&self, core: &Core, sq: &SendQueue) -> bool {
+        !self.held
+            && !self.progress.stopped
+            && (self.rtr.is_some()
+                || self.current.is_some()
+                || !self.answers.is_empty()
+                || self.is_request_ready(core, sq))
+    }
+
+    /// Returns whether the next request may begin: after its fence, and if it has an answer, within the agreed depth.
+    fn is_request_ready(&self, core: &Core, sq: &SendQueue) -> bool {
+        if self.progress.cur >= sq.tail() || core.state() != QpState::Rts {
+            return false;
+        }
+        let wqe = sq.get(self.progress.cur);
+        let fenced = wqe.flags.contains(weft_verbs::SendFlags::FENCE) && self.outstanding != 0;
+        // With a depth of zero, the request begins and fails.
+        let waits = wqe.has_response() && self.ord != 0 && self.outstanding >= self.ord;
+        !fenced && !waits
+    }
+
+    /// Writes segments until `room` bytes wait. Returns whether more are ready.
+    pub fn poll<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, room: usize, env: &mut E) -> bool {
+        while self.batch.len() < room.min(BATCH_BYTES) {
+            if !self.is_ready(core, sq) {
+                return false;
+            }
+            self.write_next(core, sq, env);
+        }
+        self.is_ready(core, sq)
+    }
+
+    /// Writes the next segment, or executes the next local request.
+    fn write_next<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
+        if let Some(rtr) = self.rtr.take() {
+            return self.write_rtr(core, rtr, env);
+        }
+        if self.current.is_none() {
+            self.choose(core, sq, env);
+        }
+        match self.current {
+            Some(Current::Request { at, offset, imm }) => self.write_request(core, sq, (at, offset, imm), env),
+            Some(Current::Answer(answer)) => self.write_answer(core, answer, env),
+            None => {}
+        }
+    }
+
+    /// Begins the next message. The peer's READs come first, but not for ever (as siw).
+    fn choose<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
+        let request = self.is_request_ready(core, sq);
+        if self.in_a_row < ANSWERS_IN_A_ROW || !request {
+            if let Some(answer) = self.answers.pop_front() {
+                self.in_a_row = if request { self.in_a_row + 1 } else { 0 };
+                self.current = Some(Current::Answer(AnswerInProgress { answer, offset: 0 }));
+                return;
+            }
+        }
+        self.in_a_row = 0;
+        self.begin_request(core, sq, env);
+    }
+
+    /// Writes one FPDU.
+    fn write<E: Env>(
+        &mut self,
+        core: &mut Core,
+        header: &SegmentHeader,
+        (source, len): (Source<'_>, u32),
+        env: &mut E,
+    ) {
+        let mut sink = Sink { batch: &mut self.batch, source, env };
+        let bytes = self.writer.write(header.write().as_slice(), len, &mut sink);
+        self.progress.nxt += bytes as u64;
+        core.stats.tx_packets += 1;
+        core.stats.tx_bytes += u64::from(len);
+    }
+
+    /// Returns the payload that fits behind a header of this opcode.
+    fn payload_max(&self, opcode: RdmapOpcode) -> u64 {
+        let header = opcode.info().map_or(0, weft_wire::iwarp::RdmapOpcodeInfo::header_len);
+        u64::from(self.writer.mulpdu()) - header as u64
+    }
+
+    /// Writes the first FPDU of an initiator in peer-to-peer mode.
+    fn write_rtr<E: Env>(&mut self, core: &mut Core, rtr: Rtr, env: &mut E) {
+        let nothing = (Source::Bytes(&[]), 0);
+        match rtr {
+            Rtr::Fpdu => {
+                let mut sink = Sink { batch: &mut self.batch, source: nothing.0, env };
+                self.progress.nxt += self.writer.write(&[], 0, &mut sink) as u64;
+            }
+            Rtr::Write => {
+                let body = Body::Write(Tagged::new(RTR_STAG, 0));
+                self.write(core, &SegmentHeader::new(RdmapOpcode::WRITE, true, body), nothing, env);
+            }
+            Rtr::Read => {
+                let read = ReadRequest::new(Tagged::new(RTR_STAG, 0), Tagged::new(RTR_STAG, 0), 0);
+                let header = read_request(self.next_request_msn(), read);
+                (self.rtr_read, self.outstanding) = (true, 1);
+                self.write(core, &header, nothing, env);
+            }
+        }
+    }
+
+    /// Takes the answer to the first READ. Returns whether it was outstanding.
+    pub fn end_rtr_read(&mut self) -> bool {
+        if self.rtr_read {
+            self.outstanding -= 1;
+        }
+        std::mem::take(&mut self.rtr_read)
+    }
+
+    pub fn awaits_rtr_read(&self) -> bool {
+        self.rtr_read
+    }
+
+    fn next_request_msn(&mut self) -> u32 {
+        let msn = self.request_msn;
+        self.request_msn = msn.wrapping_add(1);
+        msn
+    }
+
+    /// Notes that TCP took bytes, and completes the requests that are done. What it did not take is copied.
+    pub fn sent<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, len: usize, env: &mut E) {
+        let len = len.min(self.batch.len());
+        self.progress.una += len as u64;
+        self.batch.advance(len);
+        self.batch.own(env.memory());
+        self.retire(core, sq, env);
+    }
+
+    /// Completes the requests that are done, in their order.
+    pub fn retire<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
+        self.progress.retire(core, sq, |wqe| wqe.awaits_answer(), |_, _| {}, env);
+    }
+
+    /// Prepares a TERMINATE; the first one is the one that counts.
+    pub fn set_terminate(&mut self, terminate: Terminate) {
+        self.terminate.get_or_insert(terminate);
+    }
+
+    pub fn has_terminate(&self) -> bool {
+        self.terminate.is_some()
+    }
+
+    /// Writes the TERMINATE behind the last whole FPDU.
+    pub fn emit_terminate<E: Env>(&mut self, core: &mut Core, env: &mut E) {
+        let Some(terminate) = self.terminate.take() else { return };
+        let (control, copied) = terminate.parts();
+        let body = Body::Terminate(Untagged::new(Queue::TERMINATE, 1, 0, 0), control);
+        let header = SegmentHeader::new(RdmapOpcode::TERMINATE, true, body);
+        self.write(core, &header, (Source::Bytes(copied), copied.len() as u32), env);
+    }
+
+    /// Fails the request that the peer's TERMINATE names: a READ or atomic, by its message number.
+    pub fn on_terminate<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, terminate: &Terminate, env: &mut E) {
+        let named = terminate.copied.and_then(|copied| copied.untagged());
+        let Some(msn) = named.filter(|header| header.queue() == Queue::READ_REQUEST).map(|header| header.msn()) else {
+            return;
+        };
+        let started = sq.head()..self.progress.started;
+        if let Some(at) = started.into_iter().find(|&at| sq.get(at).awaits_answer() && sq.get(at).ssn == msn) {
+            self.progress.fail_now(core, sq, at, errors::status(terminate), env);
+        }
+    }
+}
+
+/// Composes the header of a Read Request.
+fn read_request(msn: u32, read: ReadRequest) -> SegmentHeader {
+    let body = Body::ReadRequest(Untagged::new(Queue::READ_REQUEST, msn, 0, 0), read);
+    SegmentHeader::new(RdmapOpcode::READ_REQUEST, true, body)
+}

@@ -1,0 +1,96 @@
+//! Answers to the peer's READs and atomics, in the order of its requests (RFC 5040 §5.5).
+
+use weft_verbs::{Access, AsyncEvent};
+use weft_wire::iwarp::{
+    AtomicResponse, Body, Queue, RdmapOpcode, ReadRequest, SegmentHeader, Tagged, Terminate, Untagged,
+};
+
+use crate::Env;
+use crate::core::{Core, Fault};
+use crate::frame::HostRange;
+
+use super::super::errors;
+use super::super::sink::Source;
+use super::{Current, Sender, read_request};
+
+/// An answer that waits.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::iwarp) enum Answer {
+    /// To a READ: its bytes are read when they are sent.
+    Read { msn: u32, request: ReadRequest },
+    /// To an atomic: the value before it.
+    Value { id: u32, value: u64 },
+}
+
+/// An answer that is being cut into segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnswerInProgress {
+    pub answer: Answer,
+    pub offset: u32,
+}
+
+impl Sender {
+    /// Returns the answers that the peer waits for.
+    pub fn answers_open(&self) -> usize {
+        self.answers.len() + usize::from(matches!(self.current, Some(Current::Answer(_))))
+    }
+
+    /// Returns whether the peer may have another request with an answer outstanding.
+    pub fn takes_answer(&self) -> bool {
+        self.answers_open() < self.ird.into()
+    }
+
+    /// Queues an answer.
+    pub fn push_answer(&mut self, answer: Answer) {
+        self.answers.push_back(answer);
+    }
+
+    /// Writes the next segment of an answer.
+    pub(super) fn write_answer<E: Env>(&mut self, core: &mut Core, answer: AnswerInProgress, env: &mut E) {
+        match answer.answer {
+            Answer::Read { msn, request } => self.write_read(core, (msn, request), answer.offset, env),
+            Answer::Value { id, value } => {
+                let untagged = Untagged::new(Queue::ATOMIC_RESPONSE, self.response_msn, 0, 0);
+                self.response_msn = self.response_msn.wrapping_add(1);
+                let body = Body::AtomicResponse(untagged, AtomicResponse::new(id, value));
+                let header = SegmentHeader::new(RdmapOpcode::ATOMIC_RESPONSE, true, body);
+                self.write(core, &header, (Source::Bytes(&[]), 0), env);
+                self.current = None;
+            }
+        }
+    }
+
+    /// Writes a segment of a Read Response. The key is checked again: the region may have gone since the request.
+    fn write_read<E: Env>(&mut self, core: &mut Core, read: (u32, ReadRequest), offset: u32, env: &mut E) {
+        let (msn, request) = read;
+        let len = (request.len() - offset).min(self.payload_max(RdmapOpcode::READ_RESPONSE) as u32);
+        let source = request.source();
+        let from = source.offset().wrapping_add(offset.into());
+        let range = match len {
+            0 => Ok(0),
+            _ => env.remote(core.pd(), core.qpn, source.stag(), from, len.into(), Access::REMOTE_READ),
+        };
+        let addr = match range {
+            Ok(addr) => addr,
+            Err(fault) => {
+                let header = read_request(msn, request).write();
+                let error = errors::source(fault);
+                self.set_terminate(Terminate::new(error, header.as_slice(), header.as_slice().len() as u16));
+                core.event(env, AsyncEvent::QpAccessErr);
+                core.fault = Some(Fault::Error);
+                self.stop();
+                return;
+            }
+        };
+        let pieces = [HostRange { addr, len: len.into() }];
+        // The program may write to this memory at any time, and a CRC must be that of the bytes sent.
+        let payload = if self.writer.has_crc() { Source::Copied(&pieces) } else { Source::Memory(&pieces) };
+        let sink = request.sink();
+        let end = offset + len;
+        let last = end >= request.len();
+        let body = Body::ReadResponse(Tagged::new(sink.stag(), sink.offset().wrapping_add(offset.into())));
+        self.write(core, &SegmentHeader::new(RdmapOpcode::READ_RESPONSE, last, body), (payload, len), env);
+        let answer = Answer::Read { msn, request };
+        self.current = (!last).then_some(Current::Answer(super::AnswerInProgress { answer, offset: end }));
+    }
+}

@@ -1,0 +1,183 @@
+//! Each fault: the TERMINATE that reports it, and completions and events of both sides.
+
+use weft_verbs::*;
+use weft_wire::iwarp::TermError;
+
+use super::{StreamPair, params};
+use crate::StreamPhase;
+use crate::testing::*;
+
+/// A request of side 0 that side 1 refuses with an error; the request's status, and side 1's event.
+struct Case {
+    op: SendOp,
+    len: u32,
+    error: TermError,
+    status: WcStatus,
+    event: Option<AsyncEvent>,
+}
+
+fn bad(addr: u64, rkey: u32) -> RemoteTarget {
+    RemoteTarget { addr, rkey }
+}
+
+#[test]
+fn refused_requests_are_terminated() {
+    let (end, access) = (BASE + MEMORY as u64 - 4, Some(AsyncEvent::QpAccessErr));
+    let case = |op, error, status, event| Case { op, len: 8, error, status, event };
+    // A WRITE or SEND is done when TCP has it.
+    let (done, denied) = (WcStatus::Success, WcStatus::RemAccessErr);
+    let cases = [
+        case(SendOp::Write(bad(BASE, 0xdead)), TermError::TAGGED_STAG, done, access),
+        case(SendOp::Write(bad(end, KEY)), TermError::TAGGED_BOUNDS, done, access),
+        case(SendOp::Write(bad(BASE, KEY_READ_ONLY)), TermError::TAGGED_STAG, done, access),
+        case(SendOp::Read(bad(BASE, 0xdead)), TermError::READ_STAG, denied, access),
+        case(SendOp::Read(bad(end, KEY)), TermError::READ_BOUNDS, denied, access),
+        case(SendOp::Read(bad(BASE, KEY_READ_ONLY)), TermError::READ_ACCESS, denied, access),
+        case(SendOp::FetchAdd { target: bad(BASE, KEY_READ_ONLY), add: 1 }, TermError::READ_ACCESS, denied, access),
+        case(SendOp::Send, TermError::UNTAGGED_NO_BUFFER, done, Some(AsyncEvent::QpReqErr)),
+        case(SendOp::WriteImm(remote(0), 5), TermError::UNTAGGED_NO_BUFFER, done, Some(AsyncEvent::QpReqErr)),
+    ];
+    for case in cases {
+        for crc in [false, true] {
+            let mut both = params();
+            (both[0].crc, both[1].crc) = (crc, crc);
+            let mut p = StreamPair::new(both);
+            p.send(0, 1, case.op, &[sge(0, case.len)]);
+            p.send(0, 2, SendOp::Read(remote(0)), &[sge(0, case.len)]);
+            p.run();
+            let terminate = p.terminate(1).unwrap_or_else(|| panic!("{:?}", case.op));
+            assert_eq!(terminate.error, case.error, "{:?}", case.op);
+            assert!(terminate.copied.is_some());
+            assert_eq!(p.qps[0].stream_terminate(), Some(&terminate));
+            let status: Vec<_> = p.worlds[0].take(SEND_CQ).iter().map(|wc| (wc.0, wc.1)).collect();
+            assert_eq!(status, [(1, case.status), (2, WcStatus::WrFlushErr)], "{:?}", case.op);
+            assert_eq!(p.worlds[1].events, Vec::from_iter(case.event), "{:?}", case.op);
+            assert_eq!((p.qps[0].state(), p.qps[1].state()), (QpState::Err, QpState::Err));
+            assert_eq!(p.phases(), [StreamPhase::Closed; 2]);
+        }
+    }
+}
+
+#[test]
+fn receives_that_do_not_fit_complete_in_error() {
+    let cases = [
+        (SendOp::Send, sge(0x1_0000, 4), TermError::UNTAGGED_TOO_LONG, WcStatus::LocLenErr),
+        (
+            SendOp::Send,
+            Sge { lkey: KEY_READ_ONLY, ..sge(0x1_0000, 64) },
+            TermError::DDP_CATASTROPHE,
+            WcStatus::LocProtErr,
+        ),
+        (SendOp::SendInv(0xdead), sge(0x1_0000, 64), TermError::CANNOT_INVALIDATE, WcStatus::RemInvReqErr),
+    ];
+    for (op, into, error, status) in cases {
+        let mut p = StreamPair::new(params());
+        p.recv(1, 7, &[into]);
+        p.recv(1, 8, &[into]);
+        p.send(0, 1, op, &[sge(0, 8)]);
+        p.run();
+        assert_eq!(p.terminate(1).unwrap().error, error);
+        let wcs: Vec<_> = p.worlds[1].take(RECV_CQ).iter().map(|wc| (wc.0, wc.1)).collect();
+        assert_eq!(wcs, [(7, status), (8, WcStatus::WrFlushErr)]);
+        assert!(p.worlds[1].events.is_empty());
+    }
+}
+
+#[test]
+fn local_faults_end_the_stream_after_whole_fpdus() {
+    let mut p = StreamPair::new(params());
+    p.recv(1, 7, &[sge(0x1_0000, 64)]);
+    p.send(0, 1, SendOp::Send, &[sge(0, 8)]);
+    p.send(0, 2, SendOp::Send, &[Sge { lkey: 0xdead, ..sge(0, 8) }]);
+    p.send(0, 3, SendOp::Send, &[sge(0, 8)]);
+    p.run();
+    let status: Vec<_> = p.worlds[0].take(SEND_CQ).iter().map(|wc| (wc.0, wc.1)).collect();
+    assert_eq!(status[1..], [(2, WcStatus::LocProtErr), (3, WcStatus::WrFlushErr)]);
+    assert_eq!(p.terminate(0).unwrap().error, TermError::LOCAL_CATASTROPHE);
+    assert_eq!(p.worlds[1].take(RECV_CQ).len(), 1, "the first SEND arrived");
+}
+
+#[test]
+fn a_region_that_goes_while_it_is_read_ends_the_stream() {
+    let mut both = params();
+    (both[0].extensions, both[1].extensions) = (false, false);
+    let mut p = StreamPair::new(both);
+    p.worlds[1].keys.push(Region::new(0x900, 10_000, Access::all()));
+    p.send(0, 1, SendOp::Read(bad(BASE, 0x900)), &[sge(0, 10_000)]);
+    p.transmit(0);
+    p.deliver(1);
+    p.room = 3000;
+    p.transmit(1);
+    p.worlds[1].keys.retain(|key| key.key != 0x900);
+    p.room = usize::MAX;
+    p.run();
+    assert_eq!(p.terminate(1).unwrap().error, TermError::READ_STAG);
+    assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::RemAccessErr, 0)]);
+}
+
+#[test]
+fn more_reads_than_agreed_on_are_a_fault() {
+    let mut both = params();
+    (both[0].ord, both[1].ird) = (3, 2);
+    let mut p = StreamPair::new(both);
+    for n in 0..3 {
+        p.send(0, n, SendOp::Read(remote(0)), &[sge(0, 8)]);
+    }
+    p.transmit(0);
+    p.deliver(1);
+    p.transmit(1);
+    assert_eq!(p.terminate(1).unwrap().error, TermError::STREAM_CATASTROPHE);
+}
+
+/// An FPDU without CRC of these header bytes.
+fn fpdu(header: &[u8]) -> Vec<u8> {
+    let pad = weft_wire::iwarp::pad_len(header.len());
+    [&(header.len() as u16).to_be_bytes()[..], header, &[0; 3][..pad], &[0; 4]].concat()
+}
+
+#[test]
+fn malformed_segments_are_terminated() {
+    let send = |queue: u8, msn: u8, offset: u8| {
+        let mut header = [0; 18];
+        (header[0], header[1], header[9], header[13], header[17]) = (0x41, 0x43, queue, msn, offset);
+        header.to_vec()
+    };
+    let with = |ddp: u8, rdmap: u8| [&[ddp, rdmap][..], &[0; 16]].concat();
+    let cases = [
+        (send(3, 1, 0), TermError::UNTAGGED_QUEUE, true),
+        (send(0, 2, 0), TermError::UNTAGGED_MSN, true),
+        (send(0, 1, 1), TermError::UNTAGGED_OFFSET, true),
+        (with(0x42, 0x43), TermError::UNTAGGED_VERSION, false),
+        (with(0xc0, 0x40), TermError::TAGGED_VERSION, false),
+        (with(0x41, 0x03), TermError::RDMAP_VERSION, false),
+        (with(0x41, 0x4f), TermError::OPCODE, false),
+        // A Read Response that no READ asked for.
+        (with(0xc1, 0x42), TermError::DDP_CATASTROPHE, false),
+    ];
+    for (header, error, copies) in cases {
+        let mut p = StreamPair::new(params());
+        p.recv(1, 7, &[sge(0, 64)]);
+        p.inject(1, &fpdu(&header));
+        p.transmit(1);
+        let terminate = p.terminate(1).unwrap();
+        assert_eq!((terminate.error, terminate.copied.is_some()), (error, copies), "{header:02x?}");
+        assert_eq!(p.worlds[1].take(RECV_CQ), [(7, WcStatus::WrFlushErr, 0)]);
+    }
+}
+
+#[test]
+fn a_wrong_crc_or_marker_is_terminated() {
+    for (markers, error) in [(false, TermError::MPA_CRC), (true, TermError::MPA_MARKER)] {
+        let mut both = params();
+        both[1] = weft_iwarp::StreamParams { crc: true, markers_in: markers, ..both[1] };
+        let mut p = StreamPair::new(both);
+        p.recv(1, 7, &[sge(0, 64)]);
+        let bytes = [&[0, 0, 0, 12][..], &fpdu(&[0x41; 18])].concat();
+        let mut send = vec![0x41, 0x43];
+        send.extend([0; 16]);
+        send[13] = 1;
+        p.inject(1, &if markers { bytes } else { fpdu(&send) });
+        p.transmit(1);
+        assert_eq!(p.terminate(1).map(|terminate| terminate.error), Some(error));
+    }
+}
