@@ -9,6 +9,7 @@ pub mod end;
 pub mod fabric;
 pub mod hostile;
 pub mod hostile_frames;
+pub mod iwarp;
 pub mod machine;
 pub mod memory;
 pub mod net;
