@@ -51,3 +51,13 @@ fn every_seed_keeps_its_promises() {
         assert!(missed.is_empty(), "no seed met {missed:?}: {:?}", met.met);
     }
 }
+
+#[test]
+fn hostile_streams_break_nothing() {
+    let first = number("WEFT_SIM_FIRST").unwrap_or(0);
+    for seed in first..first + number("WEFT_SIM_SEEDS").unwrap_or(SEEDS) * 10 {
+        if let Err(error) = weft_sim::iwarp::hostile(seed) {
+            panic!("seed {seed}: {error}");
+        }
+    }
+}

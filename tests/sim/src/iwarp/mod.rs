@@ -4,7 +4,11 @@
 
 mod flow;
 mod host;
+mod hostile;
 mod pipe;
+mod record;
 mod run;
 
+pub use hostile::hostile;
+pub use record::record;
 pub use run::{Outcome, run};

@@ -144,7 +144,7 @@ fn negotiate(rng: &mut Rng, offers: [Offer; 2], pipes: &mut [Pipe; 2]) -> Result
     Err("the negotiation does not end".into())
 }
 
-fn queue_pair(side: usize, params: &StreamParams, host: &mut Host) -> Qp {
+pub(super) fn queue_pair(side: usize, params: &StreamParams, host: &mut Host) -> Qp {
     let cap = QpCap { max_send_wr: 64, max_recv_wr: 64, max_send_sge: 4, max_recv_sge: 4, max_inline_data: 256 };
     let init = QpInit {
         qp_type: QpType::Rc,
@@ -305,7 +305,9 @@ impl Run {
             for wc in std::mem::take(&mut far.recvs) {
                 self.flows[side].on_recv(&wc, far)?;
             }
-            let drained = self.is_quiet(0) && self.is_quiet(1);
+            // A side that ends discards what comes.
+            let alive = self.qps.iter().all(|qp| qp.state() == QpState::Rts);
+            let drained = alive && self.is_quiet(0) && self.is_quiet(1);
             self.flows[side].settle(drained, &self.hosts[side])?;
         }
         Ok(())
