@@ -189,12 +189,12 @@ impl Sender {
     /// Begins the next message. The peer's READs come first, but not for ever (as siw).
     fn choose<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
         let request = self.is_request_ready(core, sq);
-        if self.in_a_row < ANSWERS_IN_A_ROW || !request {
-            if let Some(answer) = self.answers.pop_front() {
-                self.in_a_row = if request { self.in_a_row + 1 } else { 0 };
-                self.current = Some(Current::Answer(AnswerInProgress { answer, offset: 0 }));
-                return;
-            }
+        if (self.in_a_row < ANSWERS_IN_A_ROW || !request)
+            && let Some(answer) = self.answers.pop_front()
+        {
+            self.in_a_row = if request { self.in_a_row + 1 } else { 0 };
+            self.current = Some(Current::Answer(AnswerInProgress { answer, offset: 0 }));
+            return;
         }
         self.in_a_row = 0;
         self.begin_request(core, sq, env);
