@@ -3,8 +3,8 @@
 
 use crate::{Memory, Piece};
 
-/// Arena bytes that an idle stream keeps.
-const ARENA_KEPT: usize = 4096;
+/// Arena bytes that an idle stream keeps, so that one at work need not allocate for each batch.
+const ARENA_KEPT: usize = 32 << 10;
 
 /// Bytes of a stream to send, in order.
 #[derive(Debug, Default)]
@@ -106,24 +106,29 @@ impl StreamBatch {
 
     /// Copies what waits, so that no registered memory is named when the adapter's lock is released.
     pub(super) fn own(&mut self, memory: &impl Memory) {
-        if !self.pieces().iter().any(|piece| matches!(piece, Piece::Host { .. })) {
-            return;
-        }
-        let mut owned = Vec::with_capacity(self.len);
-        for piece in self.pieces() {
-            match *piece {
-                Piece::Host { addr, len } => {
-                    let start = owned.len();
-                    owned.resize(start + len as usize, 0);
-                    memory.read(addr, &mut owned[start..]);
-                }
-                Piece::Arena { .. } => owned.extend_from_slice(self.arena(*piece)),
+        for piece in &mut self.pieces[self.first..] {
+            if let Piece::Host { addr, len } = *piece {
+                let start = self.arena.len();
+                self.arena.resize(start + len as usize, 0);
+                memory.read(addr, &mut self.arena[start..]);
+                *piece = Piece::Arena { start: start as u32, len };
             }
         }
+        // A stream whose batch never runs empty leaves sent bytes behind.
+        if self.arena.len() > 2 * self.len + ARENA_KEPT {
+            self.compact();
+        }
+    }
+
+    /// Drops sent bytes from the arena, which holds all that waits.
+    fn compact(&mut self) {
+        let mut arena = Vec::with_capacity(2 * self.len + ARENA_KEPT);
+        self.pieces().iter().for_each(|piece| arena.extend_from_slice(self.arena(*piece)));
+        let len = arena.len() as u32;
+        self.arena = arena;
         self.pieces.clear();
         self.first = 0;
-        self.pieces.push(Piece::Arena { start: 0, len: owned.len() as u32 });
-        self.arena = owned;
+        self.pieces.push(Piece::Arena { start: 0, len });
     }
 
     /// Drops everything.
@@ -132,5 +137,41 @@ impl StreamBatch {
         self.arena.shrink_to(ARENA_KEPT);
         self.pieces.clear();
         (self.first, self.len) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{BASE, World};
+
+    #[test]
+    fn a_batch_that_never_runs_empty_stays_small() {
+        let (mut batch, memory) = (StreamBatch::default(), World::new(0).memory);
+        let (mut expected, mut got) = (Vec::new(), Vec::new());
+        for round in 0..5000_u32 {
+            batch.bytes(&round.to_ne_bytes());
+            batch.host(BASE + u64::from(round), 1000);
+            batch.copy(&memory, BASE, 3);
+            expected.extend(round.to_ne_bytes());
+            expected.extend_from_slice(memory.at(BASE + u64::from(round), 1000));
+            expected.extend_from_slice(memory.at(BASE, 3));
+            let sent = if round == 0 { 0 } else { 1007 };
+            let mut waiting = Vec::new();
+            for piece in batch.pieces() {
+                match *piece {
+                    Piece::Host { addr, len } => waiting.extend_from_slice(memory.at(addr, len as usize)),
+                    Piece::Arena { .. } => waiting.extend_from_slice(batch.arena(*piece)),
+                }
+            }
+            assert_eq!(waiting.len(), batch.len());
+            got.extend_from_slice(&waiting[..sent]);
+            batch.advance(sent);
+            batch.own(&memory);
+            assert!(batch.arena.len() <= 4 * ARENA_KEPT && batch.pieces.len() <= 200, "{round}");
+        }
+        assert!(got == expected[..got.len()]);
+        batch.advance(usize::MAX);
+        assert!(batch.is_empty() && batch.pieces().is_empty());
     }
 }

@@ -260,7 +260,7 @@ impl Sender {
         msn
     }
 
-    /// Notes that TCP took bytes, and completes the requests that are done. What it did not take is copied.
+    /// Notes that TCP took bytes, and completes the requests that are done. Bytes that it left are copied.
     pub fn sent<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, len: usize, env: &mut E) {
         let len = len.min(self.batch.len());
         self.progress.una += len as u64;

@@ -210,16 +210,15 @@ impl Terminate {
 
     /// Appends the bytes after DDP's header, in either order.
     pub fn write(&self, order: TerminateOrder, out: &mut Vec<u8>) {
-        let TermError { layer, etype, code } = self.error;
-        let (kind, [m, d, r]) = match order {
-            TerminateOrder::Rfc => (layer << 4 | etype & 0xf, [0x80, 0x40, 0x20]),
-            TerminateOrder::Siw => (etype << 4 | layer & 0xf, [1, 2, 4]),
-        };
-        let flags = self.copied.map_or(0, |copied| m | d | if copied.has_rdmap { r } else { 0 });
-        out.extend_from_slice(&[kind, code, flags, 0]);
-        if let Some(copied) = &self.copied {
-            out.extend_from_slice(copied.as_slice());
+        let ([kind, code, flags, reserved], copied) = self.parts();
+        match order {
+            TerminateOrder::Rfc => out.extend_from_slice(&[kind, code, flags, reserved]),
+            TerminateOrder::Siw => {
+                let flags = flags >> 7 & 1 | flags >> 5 & 2 | flags >> 3 & 4;
+                out.extend_from_slice(&[kind.rotate_left(4), code, flags, reserved]);
+            }
         }
+        out.extend_from_slice(copied);
     }
 
     /// Returns its control bytes, as RFC 5040 orders them, and the headers that follow.
