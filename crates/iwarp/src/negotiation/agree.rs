@@ -2,7 +2,7 @@
 
 use weft_wire::iwarp::{Body, Enhanced, MpaFlags, Queue, RdmapOpcode, SegmentHeader, TermError, Terminate, Untagged};
 
-use super::{NegotiationError, Offer, PeerFrame};
+use super::offer::{NegotiationError, Offer, PeerFrame};
 use crate::limits::DEPTH_MAX;
 use crate::{FpduSink, FpduWriter, Rtr, StreamParams};
 

@@ -4,7 +4,7 @@ use weft_verbs::Duration;
 
 use super::*;
 use crate::{FpduEvent, FpduReader, Rtr};
-use weft_wire::iwarp::{Body, SegmentHeader};
+use weft_wire::iwarp::{Body, RtrKinds, SegmentHeader};
 
 const NOW: Instant = Instant(1000);
 

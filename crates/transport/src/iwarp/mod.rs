@@ -16,11 +16,13 @@
 //!   stream_order                                           after each of them: shut down, or close
 //! ```
 
+mod answer;
 mod batch;
 mod delivered;
 mod errors;
 mod limits;
 mod phase;
+mod read_sink;
 mod receiver;
 mod sender;
 mod sink;
@@ -28,11 +30,10 @@ mod sink;
 use weft_iwarp::StreamParams;
 use weft_iwarp::limits::RTR_TIMEOUT;
 use weft_verbs::{CqId, Instant, SendOp};
-use weft_wire::iwarp::{TermError, Terminate};
+use weft_wire::iwarp::Terminate;
 
 use crate::Env;
 use crate::core::{Core, Fault};
-use crate::frame::HostRange;
 use crate::rq::RecvQueue;
 use crate::segment::Pieces;
 use crate::sq::SendQueue;
@@ -250,20 +251,6 @@ impl Iwarp {
         }
     }
 }
-
-/// Returns the parts of some host ranges that hold bytes `from .. from + len`.
-fn cut(pieces: &[HostRange], from: u64, len: u64) -> impl Iterator<Item = HostRange> + '_ {
-    let (mut at, end) = (0, from + len);
-    pieces.iter().filter_map(move |piece| {
-        let (start, stop) = (at, at + piece.len);
-        at = stop;
-        let (low, high) = (start.max(from), stop.min(end));
-        (low < high).then(|| HostRange { addr: piece.addr.wrapping_add(low - start), len: high - low })
-    })
-}
-
-/// The error of a request that failed on this side.
-const LOCAL: TermError = TermError::LOCAL_CATASTROPHE;
 
 #[cfg(test)]
 mod tests;

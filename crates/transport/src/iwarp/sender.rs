@@ -20,14 +20,11 @@ use crate::core::Core;
 use crate::progress::SendProgress;
 use crate::sq::SendQueue;
 
-use super::StreamBatch;
+use super::answer::{Answer, AnswerInProgress};
+use super::batch::StreamBatch;
 use super::errors;
 use super::limits::{ANSWERS_IN_A_ROW, BATCH_BYTES};
 use super::sink::{Sink, Source};
-
-pub(super) use answers::Answer;
-use answers::AnswerInProgress;
-pub(super) use requests::sink as requests_sink;
 
 /// STag of a first FPDU that reads or writes nothing: siw's choice, since some adapters treat zero in a special way.
 const RTR_STAG: u32 = 1;

@@ -5,7 +5,7 @@ use weft_iwarp::FpduSink;
 use crate::frame::HostRange;
 use crate::{Env, Memory};
 
-use super::{StreamBatch, cut};
+use super::batch::StreamBatch;
 
 /// Payload of an FPDU.
 #[derive(Clone, Copy, Debug)]
@@ -77,4 +77,15 @@ fn of_memory(crc: u32, range: HostRange, memory: &impl Memory) -> u32 {
         at += len as u64;
     }
     sum
+}
+
+/// Returns the parts of some host ranges that hold bytes `from .. from + len`.
+fn cut(pieces: &[HostRange], from: u64, len: u64) -> impl Iterator<Item = HostRange> + '_ {
+    let (mut at, end) = (0, from + len);
+    pieces.iter().filter_map(move |piece| {
+        let (start, stop) = (at, at + piece.len);
+        at = stop;
+        let (low, high) = (start.max(from), stop.min(end));
+        (low < high).then(|| HostRange { addr: piece.addr.wrapping_add(low - start), len: high - low })
+    })
 }

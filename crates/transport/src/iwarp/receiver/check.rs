@@ -6,7 +6,7 @@ use weft_wire::iwarp::{Body, Queue, SegmentHeader, Tagged, TermError, Untagged};
 use crate::{Env, sge_list};
 
 use super::super::errors::{self, Refused};
-use super::super::sender::requests_sink as sink;
+use super::super::read_sink::read_sink;
 use super::{Parts, Receiver, check_list};
 
 impl Receiver {
@@ -101,7 +101,7 @@ fn check_response<E: Env>(to: &Tagged, last: bool, len: u32, parts: &Parts<'_, E
     let Some(wqe) = oldest.filter(|wqe| matches!(wqe.op, weft_verbs::SendOp::Read(_))) else {
         return Err(Refused::protocol(TermError::DDP_CATASTROPHE));
     };
-    let sink = sink(wqe);
+    let sink = read_sink(wqe);
     if to.stag() != sink.stag() {
         return Err(Refused::protocol(TermError::TAGGED_STAG));
     }

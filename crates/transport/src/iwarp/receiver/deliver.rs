@@ -10,9 +10,9 @@ use weft_wire::iwarp::{
 use crate::Env;
 use crate::execute::{Answered, RemoteAccess, RemoteRange, answer};
 
+use super::super::answer::Answer;
 use super::super::delivered::Delivered;
 use super::super::errors::{self, Refused};
-use super::super::sender::Answer;
 use super::{Parts, Receiver, store_value};
 
 impl Receiver {

@@ -9,25 +9,10 @@ use crate::Env;
 use crate::core::{Core, Fault};
 use crate::frame::HostRange;
 
+use super::super::answer::{Answer, AnswerInProgress};
 use super::super::errors;
 use super::super::sink::Source;
 use super::{Current, Sender, read_request};
-
-/// An answer that waits.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::iwarp) enum Answer {
-    /// To a READ: its bytes are read when they are sent.
-    Read { msn: u32, request: ReadRequest },
-    /// To an atomic: the value before it.
-    Value { id: u32, value: u64 },
-}
-
-/// An answer that is being cut into segments.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AnswerInProgress {
-    pub answer: Answer,
-    pub offset: u32,
-}
 
 impl Sender {
     /// Returns the answers that the peer waits for.
@@ -91,6 +76,6 @@ impl Sender {
         let body = Body::ReadResponse(Tagged::new(sink.stag(), sink.offset().wrapping_add(offset.into())));
         self.write(core, &SegmentHeader::new(RdmapOpcode::READ_RESPONSE, last, body), (payload, len), env);
         let answer = Answer::Read { msn, request };
-        self.current = (!last).then_some(Current::Answer(super::AnswerInProgress { answer, offset: end }));
+        self.current = (!last).then_some(Current::Answer(AnswerInProgress { answer, offset: end }));
     }
 }

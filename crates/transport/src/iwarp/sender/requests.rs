@@ -2,7 +2,8 @@
 
 use weft_verbs::{SendFlags, SendOp, WcStatus};
 use weft_wire::iwarp::{
-    AtomicRequest, Body, ImmediateData, Queue, RdmapOpcode, ReadRequest, SegmentHeader, Tagged, Terminate, Untagged,
+    AtomicRequest, Body, ImmediateData, Queue, RdmapOpcode, ReadRequest, SegmentHeader, Tagged, TermError, Terminate,
+    Untagged,
 };
 
 use crate::Env;
@@ -11,7 +12,7 @@ use crate::progress;
 use crate::segment::Payload;
 use crate::sq::{SendQueue, Wqe};
 
-use super::super::LOCAL;
+use super::super::read_sink::read_sink;
 use super::super::sink::Source;
 use super::{Current, Sender, read_request};
 
@@ -41,7 +42,7 @@ impl Sender {
     /// Ends the stream because a request failed on this side (as siw: a local catastrophe).
     fn fail_request<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, at: u64, status: WcStatus, env: &mut E) {
         self.current = None;
-        self.set_terminate(Terminate { error: LOCAL, copied: None });
+        self.set_terminate(Terminate { error: TermError::LOCAL_CATASTROPHE, copied: None });
         self.progress.fail_now(core, sq, at, status, env);
     }
 
@@ -144,7 +145,7 @@ impl Sender {
 
 /// Composes a READ or an atomic request.
 fn request_with_answer(wqe: &Wqe, msn: u32) -> SegmentHeader {
-    let (sink, source) = (sink(wqe), wqe.op.target().map_or(Tagged::new(0, 0), |t| Tagged::new(t.rkey, t.addr)));
+    let (sink, source) = (read_sink(wqe), wqe.op.target().map_or(Tagged::new(0, 0), |t| Tagged::new(t.rkey, t.addr)));
     let request = match wqe.op {
         SendOp::CompareSwap { compare, swap, .. } => AtomicRequest::compare_swap(msn, source, compare, swap),
         SendOp::FetchAdd { add, .. } => AtomicRequest::fetch_add(msn, source, add),
@@ -152,10 +153,4 @@ fn request_with_answer(wqe: &Wqe, msn: u32) -> SegmentHeader {
     };
     let body = Body::AtomicRequest(Untagged::new(Queue::READ_REQUEST, msn, 0, 0), request);
     SegmentHeader::new(RdmapOpcode::ATOMIC_REQUEST, true, body)
-}
-
-/// Returns the tagged buffer that the answer to a READ names: the first element of its list, from which the answer's
-/// offset counts through all of them. The peer repeats it and cannot choose another.
-pub(in crate::iwarp) fn sink(wqe: &Wqe) -> Tagged {
-    wqe.sges.first().map_or(Tagged::new(0, 0), |sge| Tagged::new(sge.lkey, sge.addr))
 }
