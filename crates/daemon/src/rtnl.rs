@@ -24,6 +24,8 @@ pub(crate) const NLM_F_DUMP: u16 = 0x300;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_OPERSTATE: u16 = 16;
+const IF_OPER_UP: u8 = 6;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const IFA_FLAGS: u16 = 8;
@@ -52,6 +54,8 @@ pub struct LinkMessage {
     pub mtu: Option<u32>,
     /// Hardware address, if it is one of 6 bytes.
     pub mac: Option<[u8; 6]>,
+    /// Whether its operational state is up (RFC 2863): it has a link, and the kernel sends over it.
+    pub is_operational: bool,
 }
 
 /// An address of an interface.
@@ -140,7 +144,14 @@ fn parse_link(body: &[u8]) -> Option<LinkMessage> {
     if *body.first()? != AF_UNSPEC {
         return None;
     }
-    let mut link = LinkMessage { ifindex: u32_at(body, 4)?, flags: u32_at(body, 8)?, name: None, mtu: None, mac: None };
+    let mut link = LinkMessage {
+        ifindex: u32_at(body, 4)?,
+        flags: u32_at(body, 8)?,
+        name: None,
+        mtu: None,
+        mac: None,
+        is_operational: false,
+    };
     for (attribute, value) in attributes(body.get(16..)?) {
         match attribute {
             IFLA_IFNAME => {
@@ -152,6 +163,7 @@ fn parse_link(body: &[u8]) -> Option<LinkMessage> {
             }
             IFLA_MTU => link.mtu = u32_at(value, 0),
             IFLA_ADDRESS => link.mac = value.try_into().ok(),
+            IFLA_OPERSTATE => link.is_operational = value.first() == Some(&IF_OPER_UP),
             _ => {}
         }
     }
@@ -252,6 +264,7 @@ mod tests {
                     name: Some("eth0".into()),
                     mtu: Some(1500),
                     mac: Some([1, 2, 3, 4, 5, 6]),
+                    is_operational: false,
                 }),
                 RouteMessage::NewAddress(AddressMessage {
                     ifindex: 2,

@@ -152,9 +152,10 @@ fn servers_are_waited_for() {
         let weft = weft().expect("the product");
         let server = format!("python3 -m http.server {HTTP_PORT}");
         table.case(&label("--detach"), || {
-            // It returns once the server listens, so that the client needs no second try.
+            // It returns once the server listens, so that the client needs no second try. The server, which is no process
+            // of the test's any more, ends by itself.
             let line = format!(
-                "{weft} run -d --wait-port {HTTP_PORT} --host node2 -- {server} >/dev/null 2>&1 && \
+                "{weft} run -d --wait-port {HTTP_PORT} --host node2 -- timeout 20 {server} >/dev/null 2>&1 && \
                  {weft} run --host node1 -- curl -sf -m 5 -o /dev/null http://node2:{HTTP_PORT}/"
             );
             hosts.outside(&line)?.success().map(drop)

@@ -148,7 +148,14 @@ fn interface(ifindex: u32, name: &str, flags: u32, ip: &str) -> [RouteMessage; 2
     let ip = ip.parse().unwrap();
     let name = Some(name.to_owned());
     [
-        RouteMessage::NewLink(LinkMessage { ifindex, flags, name, mtu: Some(1500), mac: Some([0; 6]) }),
+        RouteMessage::NewLink(LinkMessage {
+            ifindex,
+            flags,
+            name,
+            mtu: Some(1500),
+            mac: Some([0; 6]),
+            is_operational: false,
+        }),
         RouteMessage::NewAddress(AddressMessage { ifindex, ip, scope: 0, flags: 0 }),
     ]
 }

@@ -1,6 +1,7 @@
 //! Networks of virtual hosts: each host that a program runs as has namespaces, IPoIB interfaces and a socket of the
 //! daemon's in them. They end with their fabric, except as far as programs are still in them.
 
+mod arrivals;
 mod keeper;
 mod routing;
 
@@ -9,19 +10,20 @@ use std::io;
 use std::net::Ipv6Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::time::Instant;
 
 use weft_sys::memory;
 use weft_sys::tun::Tun;
 
+use arrivals::Arrivals;
 use keeper::Keeper;
 pub use keeper::{HostSetup, INTERFACES_MAX, InterfaceSetup, Made, MadeInterface};
 use routing::Routing;
 
 use crate::rtnl_changes;
 
-/// Flags of an interface that is up, and that has a link, too.
+/// Flag of an interface that is up.
 const IFF_UP: u32 = 1;
-const IFF_RUNNING: u32 = 0x40;
 
 /// Sender of the queries for multicast groups. No port has this address: its GUID is not one.
 const QUERIER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
@@ -33,9 +35,9 @@ pub struct HostNetworks {
     of: BTreeMap<u32, Made>,
     /// Their routes.
     routing: BTreeMap<u32, Routing>,
-    /// Interfaces that are up, and those that also have a link, by network and index.
+    /// Interfaces that are up, by network and index.
     up: BTreeSet<(u32, u32)>,
-    running: BTreeSet<(u32, u32)>,
+    arrivals: Arrivals,
     /// Those that are not watched yet.
     new: Vec<u32>,
     /// Interfaces that are not watched yet, by network and place.
@@ -81,7 +83,32 @@ impl HostNetworks {
     pub fn remove_interface(&mut self, network: u32, place: usize) {
         if let Some(gone) = self.of.get_mut(&network).and_then(|made| made.interfaces.remove(&place)) {
             self.up.remove(&(network, gone.index));
-            self.running.remove(&(network, gone.index));
+        }
+        self.arrivals.forget((network, place));
+    }
+
+    /// Hands a packet to the kernel, once it sends over the interface.
+    pub fn deliver(&mut self, now: Instant, network: u32, place: usize, packet: Vec<u8>) {
+        if let Some(packet) = self.arrivals.admit(now, (network, place), packet) {
+            self.write(network, place, &packet);
+        }
+    }
+
+    /// A full queue loses the packet, as a link does.
+    fn write(&self, network: u32, place: usize, packet: &[u8]) {
+        let _ = self.tun(network, place).map(|tun| tun.write(packet));
+    }
+
+    /// Follows an interface's operational state. When it becomes operational, the kernel gets the packets that waited for
+    /// it, and queries for its multicast groups: earlier reports are lost.
+    pub fn follow_operation(&mut self, now: Instant, network: u32, ifindex: u32, is_operational: bool) {
+        let Some(place) = self.place(network, ifindex) else { return };
+        let is_new = is_operational && !self.arrivals.is_operational((network, place));
+        for packet in self.arrivals.follow(now, (network, place), is_operational) {
+            self.write(network, place, &packet);
+        }
+        if is_new {
+            weft_ipoib::queries(QUERIER).iter().for_each(|query| self.write(network, place, query));
         }
     }
 
@@ -144,7 +171,7 @@ impl HostNetworks {
     }
 
     /// Follows the flags of an interface. One that is switched on gets its link-local address, which the kernel took when
-    /// it was switched off. One that begins to transmit is asked for its multicast groups: earlier reports are lost.
+    /// it was switched off.
     pub fn follow_link(&mut self, network: u32, ifindex: u32, flags: u32) {
         let Some(place) = self.place(network, ifindex) else { return };
         if flags & IFF_UP == 0 {
@@ -155,14 +182,6 @@ impl HostNetworks {
         {
             // The kernel's answer comes among the changes: the address may be there already.
             let _ = made.routes.send(&rtnl_changes::add_address(ifindex, ip, keeper::LINK_LOCAL_PREFIX));
-        }
-        if flags & IFF_RUNNING == 0 {
-            self.running.remove(&(network, ifindex));
-        } else if self.running.insert((network, ifindex))
-            && let Some(tun) = self.tun(network, place)
-        {
-            // A full queue loses a query, as a link does; the next report of the kernel counts then.
-            weft_ipoib::queries(QUERIER).iter().for_each(|query| drop(tun.write(query)));
         }
     }
 

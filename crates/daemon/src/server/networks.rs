@@ -42,10 +42,7 @@ impl Server {
         self.broker.carry_interface_packets(now);
         while let Some((network, interface, effect)) = self.broker.poll_network_effect() {
             match effect {
-                // A full queue loses the packet, as a link does.
-                NetworkEffect::Deliver(packet) => {
-                    let _ = self.host.networks.tun(network, interface).map(|tun| tun.write(&packet));
-                }
+                NetworkEffect::Deliver(packet) => self.host.networks.deliver(now, network, interface, packet),
                 NetworkEffect::Link(mtu) => self.host.networks.set_link(network, interface, mtu),
             }
         }
@@ -109,6 +106,7 @@ impl Server {
                 if let (Some(place), Some(name)) = (self.host.networks.place(network, link.ifindex), link.name) {
                     self.broker.handle_ip_link(network, place, name);
                 }
+                self.host.networks.follow_operation(now, network, link.ifindex, link.is_operational);
                 return self.host.networks.follow_link(network, link.ifindex, link.flags);
             }
             _ => return,

@@ -204,6 +204,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
             libraries.hold_outer_view();
             if has_network {
                 network::show_interfaces(&task);
+                network::wait_for_links(&devices);
             }
             mounted::prepare(&task, &staging, libraries, &mut command);
         }

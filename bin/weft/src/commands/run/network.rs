@@ -4,8 +4,10 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use weft_ipc::{Client, RequestError};
+use weft_ipc::{Client, DeviceInfo, PortState, RequestError};
 use weft_sys::host_namespace::{self, HostNamespaces};
 use weft_sys::namespace;
 
@@ -56,6 +58,33 @@ fn read_whole(file: &File) -> io::Result<String> {
     let mut bytes = vec![0; file.metadata()?.len().min(HOSTS_BYTES_MAX) as usize];
     file.read_exact_at(&mut bytes, 0)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Time limit for links: a manager may refuse them.
+const LINKS_WITHIN: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Waits until the kernel sends over the host's IPoIB interfaces, which `/sys` shows: a program's first packets would be lost
+/// before. Interfaces of ports that are not active have no link to wait for.
+pub fn wait_for_links(devices: &[DeviceInfo]) {
+    let until = Instant::now() + LINKS_WITHIN;
+    let is_active = devices.iter().any(|device| device.state == PortState::Active);
+    while is_active && !are_operational(Path::new("/sys/class/net")) && Instant::now() < until {
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Whether an interface of link type InfiniBand is operational, or none is switched on.
+fn are_operational(dir: &Path) -> bool {
+    const INFINIBAND: &str = "32";
+    let read = |path: &Path, name: &str| fs::read_to_string(path.join(name)).unwrap_or_default().trim().to_owned();
+    let is_on = |flags: &str| {
+        flags.strip_prefix("0x").is_some_and(|hex| hex.ends_with(['1', '3', '5', '7', '9', 'b', 'd', 'f']))
+    };
+    let interfaces = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let on: Vec<_> =
+        interfaces.filter(|path| read(path, "type") == INFINIBAND && is_on(&read(path, "flags"))).collect();
+    on.is_empty() || on.iter().any(|path| read(path, "operstate") == "up")
 }
 
 /// Shows the network's interfaces in /sys.
