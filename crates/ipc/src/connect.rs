@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use weft_sys::unix::{self, Wait};
 
 use crate::codec::encode;
+use crate::ethernet::{ETHERNET_SOCKET_NAME, ETHERNET_VARIABLE};
 use crate::hello::{Hello, HelloReply, HelloStatus, Purpose};
 use crate::limits::HELLO_REPLY_BYTES_MAX;
 use crate::{ClientFrame, ConnectError, Request, SOCKET_NAME, executable};
@@ -100,6 +101,9 @@ pub(crate) fn establish(options: &ConnectOptions) -> Result<OwnedFd, ConnectErro
             Err(Failure::NobodyThere) if !options.host.is_empty() => return Err(no_host(&options.host)),
             Err(Failure::NobodyThere) => {
                 if spawned.is_none_or(|at| at.elapsed() >= SPAWN_INTERVAL) {
+                    if let Some(host) = dead_ethernet_host() {
+                        return Err(no_host(&host));
+                    }
                     start_daemon(options)?;
                     spawned = Some(Instant::now());
                     pause = Duration::from_millis(1);
@@ -114,6 +118,13 @@ pub(crate) fn establish(options: &ConnectOptions) -> Result<OwnedFd, ConnectErro
         std::thread::sleep(pause);
         pause = (pause * 2).min(RETRY_INTERVAL_MAX);
     }
+}
+
+/// Returns the Ethernet host that the program runs on, if its network is down: the machine's daemon listens there otherwise.
+fn dead_ethernet_host() -> Option<String> {
+    let host = std::env::var(ETHERNET_VARIABLE).ok().filter(|host| !host.is_empty())?;
+    let gone = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    unix::connect_abstract(ETHERNET_SOCKET_NAME).is_err_and(gone).then_some(host)
 }
 
 fn no_host(host: &str) -> ConnectError {

@@ -123,6 +123,12 @@ fn programs_talk_over_roce() {
             ensure!(text.matches("ping data:").count() == 5, "{text}");
             Ok(())
         });
+        table.case(&label("a server in the background"), || {
+            let words = ["run", "--detach", "--host", "node2", "--", "timeout", "20", "rping", "-s", "-p", "7175"];
+            let ended = hosts.network.try_weft(&words)?;
+            ensure!(ended.ok() && ended.text.is_empty(), "{}", ended.report());
+            hosts.run("node1", "rping -c -a node2 -p 7175 -C 3")?.success().map(drop)
+        });
         table.case(&label("ib_write_bw -R"), || {
             let line = "ib_write_bw -R -n 200 -m 4096";
             let text = hosts.talk(line, PERFTEST_PORT, &format!("{line} node2"))?;

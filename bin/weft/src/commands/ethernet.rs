@@ -18,7 +18,7 @@ const MBPS_PER_GBPS: f64 = 1000.0;
 #[derive(Args, Clone, Copy, Debug)]
 pub struct EthernetArgs {
     /// Instead of a fabric: this many hosts on one Ethernet switch, each with an interface eth0 and RoCE devices of its own
-    #[arg(long, value_name = "HOSTS", conflicts_with_all = ["file", "shape"],
+    #[arg(long, value_name = "HOSTS", conflicts_with_all = ["file", "shape", "packets", "ipoib_mode", "no_sm", "sm_host", "sm_config", "no_wait", "test"],
           value_parser = clap::value_parser!(u32).range(1..=i64::from(ETHERNET_HOSTS_MAX)))]
     ethernet: Option<u32>,
     /// Rate of each host's Ethernet cable, such as 25Gb/s or 100Mb/s [default: no limit]

@@ -32,7 +32,8 @@ impl Arrivals {
             return Some(packet);
         }
         let waiting = self.waiting.entry(at).or_default();
-        if waiting.len() >= PACKETS_MAX {
+        let is_stale = |since: &Instant| now.saturating_duration_since(*since) > WAITS_AT_MOST;
+        while waiting.len() >= PACKETS_MAX || waiting.front().is_some_and(|(since, _)| is_stale(since)) {
             waiting.pop_front();
         }
         waiting.push_back((now, packet));

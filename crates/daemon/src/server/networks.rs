@@ -80,6 +80,8 @@ impl Server {
                 Ok(length) => length,
                 // Reports were lost: the next ones count, and routes are dumped.
                 Err(error) if error.raw_os_error() == Some(ENOBUFS) => {
+                    // A link that came up meanwhile must not stay unknown.
+                    let _ = made.routes.send(&rtnl::dump_links(0));
                     self.host.networks.routing(network).invalidate();
                     continue;
                 }

@@ -76,7 +76,8 @@ pub(crate) fn carries(op: &SendOp, extensions: bool) -> bool {
         SendOp::Send | SendOp::SendInv(_) | SendOp::Write(_) | SendOp::Read(_) => true,
         SendOp::BindMw(_) | SendOp::LocalInv(_) => true,
         SendOp::WriteImm(..) | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. } => extensions,
-        SendOp::SendImm(_) | SendOp::AtomicWrite(_) | SendOp::Flush { .. } => false,
+        // RFC 7306 has no form of the others.
+        _ => false,
     }
 }
 

@@ -1,9 +1,11 @@
 //! The system's `kmod`.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::commands::modules::ModuleFiles;
@@ -13,15 +15,18 @@ const DIRS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Returns the command line of one of its commands; `None` if it is not installed.
 pub fn command(files: Option<&ModuleFiles>, name: &str) -> Option<Command> {
-    let kept = files.map(ModuleFiles::original).filter(|kept| kept.exists());
-    let program = kept.or_else(|| {
-        let own = std::env::current_exe().ok()?.canonicalize().ok();
-        let places = DIRS.iter().map(|dir| PathBuf::from(dir).join(name));
-        places.into_iter().find(|place| place.canonicalize().is_ok_and(|file| Some(file) != own))
-    })?;
+    let own = identity(Path::new("/proc/self/exe"));
+    let places = DIRS.iter().map(|dir| PathBuf::from(dir).join(name));
+    let mut all = files.map(ModuleFiles::original).into_iter().chain(places);
+    // Never this command under another name, which would start itself without end.
+    let program = all.find(|place| identity(place).is_some_and(|found| Some(found) != own))?;
     let mut command = Command::new(program);
     command.arg0(name);
     Some(command)
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
 /// Becomes the system's command.

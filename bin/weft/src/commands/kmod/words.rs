@@ -21,10 +21,19 @@ pub struct Words {
     pub dry_run: bool,
 }
 
-/// Long options of modprobe that only the system's command understands.
-const PASSED: [&str; 7] =
-    ["--show-depends", "--showconfig", "--resolve-alias", "--dump-modversions", "--version", "--help", "--dirname"];
-/// Letters of them, and of options with a value.
+/// Long options without effect on modules that Weft stands in for. The system's command understands the others.
+const WITHOUT_EFFECT: [&str; 9] = [
+    "all",
+    "force",
+    "force-vermagic",
+    "force-modversion",
+    "ignore-install",
+    "ignore-remove",
+    "syslog",
+    "use-blacklist",
+    "verbose",
+];
+/// Letters of options that only the system's command understands, and of options with a value.
 const PASSED_LETTERS: &str = "DcRVhdSCw";
 
 impl Words {
@@ -68,8 +77,8 @@ impl Words {
                 "first-time" => self.first_time = true,
                 "quiet" => self.quiet = true,
                 "dry-run" | "show" => self.dry_run = true,
-                _ if PASSED.iter().any(|passed| passed.starts_with(text)) || long.contains('=') => return None,
-                _ => {}
+                _ if WITHOUT_EFFECT.contains(&long) => {}
+                _ => return None,
             }
             return Some(long == "all");
         }
@@ -108,7 +117,16 @@ mod tests {
         assert!(many.names == ["ib_umad", "rdma_ucm"] && many.quiet && !many.remove);
         let removed = parse("modprobe", "-r ib_ipoib").unwrap();
         assert!(removed.remove && !removed.first_time && removed.names == ["ib_ipoib"]);
-        for passed in ["-D ib_core", "--show-depends ib_core", "-c", "-V", "-C /x ib_core", "-a"] {
+        for passed in [
+            "--rem ib_ipoib",
+            "--remove-holders ib_ipoib",
+            "-D ib_core",
+            "--show-depends ib_core",
+            "-c",
+            "-V",
+            "-C /x ib_core",
+            "-a",
+        ] {
             assert_eq!(parse("modprobe", passed), None, "{passed}");
         }
     }

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// The system's command in the view of `weft run`, below the directory of a class.
@@ -17,9 +17,9 @@ const DAEMON: &str = "NetworkManager\n";
 
 /// Returns the system's command if it is the one to run: NetworkManager runs in this network, or the command needs none.
 pub fn chosen(args: &[OsString]) -> Option<Command> {
-    if !Path::new(ORIGINAL).exists() {
-        return None;
-    }
+    // Never this command under another name, which would start itself without end.
+    let identity = |path: &str| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    identity(ORIGINAL).filter(|found| Some(*found) != identity("/proc/self/exe"))?;
     let needs_none = args.iter().take_while(|arg| arg.to_string_lossy().starts_with('-')).any(|arg| arg == "--offline");
     (needs_none || is_managed()).then(|| {
         let mut command = Command::new(ORIGINAL);

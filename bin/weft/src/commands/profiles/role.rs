@@ -101,6 +101,12 @@ fn connection(node: &Node) -> Result<Connection, String> {
                 is_up = Some(state(value.text(key)?).map_err(failed)?);
                 continue;
             }
+            "persistent_state" if value.text(key)? == "present" => continue,
+            "persistent_state" => {
+                return Err(failed(
+                    "only `present` is supported; remove a profile with `nmcli connection delete`".to_owned(),
+                ));
+            }
             "type" => Property::Type,
             "interface_name" => Property::InterfaceName,
             "autoconnect" => Property::Autoconnect,

@@ -42,13 +42,14 @@ pub fn build(classes: &Path) -> io::Result<()> {
 }
 
 /// Shows the directory at its place in /sys. On a kernel without configfs, a union provides the place.
-pub fn mount(classes: &Path) -> io::Result<()> {
+pub fn mount(classes: &Path, may_cover: bool) -> io::Result<()> {
+    let cover = if may_cover { union::cover } else { union::cover_writable };
     let (built, kernel) = (classes.join(BUILT), Path::new(KERNEL));
     let target = kernel.join(SUBSYSTEM);
     if !target.is_dir() {
         match kernel.join("config") {
-            config if config.is_dir() => union::cover(&built.join("config"), &config)?,
-            _ => union::cover(&built, kernel)?,
+            config if config.is_dir() => cover(&built.join("config"), &config)?,
+            _ => cover(&built, kernel)?,
         }
     }
     namespace::bind(&built.join(SUBSYSTEM), &target)

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use super::args::{FAILED, RunArgs};
+use super::ethernet;
 use super::wait_port::{cm_listeners, listening_sockets};
 
 /// Time limit for the program to start listening. A program that never does is left running.
@@ -34,8 +35,13 @@ fn start(args: &RunArgs) -> Result<ExitCode> {
     let exe = std::env::current_exe().context("cannot tell where this command is")?;
     let mut child = Command::new(exe).arg("run").args(words(args)).stdin(Stdio::null()).process_group(0).spawn()?;
     let start = Instant::now();
+    // Programs on an Ethernet host listen in its network, and at its daemon.
+    let on_ethernet = match &args.host {
+        Some(host) => ethernet::enter(host)?.is_some(),
+        None => false,
+    };
     loop {
-        if listens(child.id(), args) {
+        if listens(child.id(), args, on_ethernet) {
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(status) = child.try_wait()? {
@@ -96,11 +102,11 @@ fn words(args: &RunArgs) -> Vec<OsString> {
 
 /// Whether a process of the group listens on a TCP socket or through the connection manager: on any port, or on the one
 /// that `--wait-port` names.
-fn listens(group: u32, args: &RunArgs) -> bool {
+fn listens(group: u32, args: &RunArgs, on_ethernet: bool) -> bool {
     let pids = members(group);
     let is_wanted = |port: u16| args.wait_port.is_none_or(|wanted| wanted == port);
     pids.iter().any(|pid| listens_by_tcp(*pid, is_wanted))
-        || cm_listeners(args.host.as_deref().unwrap_or_default())
+        || cm_listeners(args.host.as_deref().filter(|_| !on_ethernet).unwrap_or_default())
             .iter()
             .any(|(pid, port)| pids.contains(pid) && is_wanted(*port))
 }

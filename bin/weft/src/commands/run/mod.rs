@@ -120,6 +120,9 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         Some(host) => ethernet::enter(host)?,
         None => None,
     };
+    if ethernet.is_some() && args.machine_network {
+        anyhow::bail!("--machine-network: an Ethernet host's devices are in its own network; leave the option out");
+    }
     // From here on, this process is on a machine of its own.
     let fabric_host = args.host.as_ref().filter(|_| ethernet.is_none());
     if let Some(host) = args.host.as_ref().filter(|_| ethernet.is_some()) {
@@ -182,8 +185,8 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     let manager = nodes::Manager { host: &options.host, may_manage };
     let has_network = network.is_some();
     // An ordinary user cannot write there, and root installs packages on the machine, not on its virtual hosts.
-    let may_cover_lib = on_host || weft_sys::process::euid() != 0;
-    let modules = modules::ShownModules { loaded, may_cover_lib };
+    let may_cover = on_host || weft_sys::process::euid() != 0;
+    let modules = modules::ShownModules { loaded, may_cover };
     let task = Task {
         args,
         dir: &dir,

@@ -18,6 +18,9 @@ use super::union;
 use crate::commands::kmod;
 use crate::commands::modules::{self, Module, ModuleFiles};
 
+/// An address that the kernel does not show.
+const HIDDEN: &str = "0x0000000000000000";
+
 const PROC_MODULES: &str = "/proc/modules";
 const SYS_MODULE: &str = "/sys/module";
 const LIB_MODULES: &str = "/lib/modules";
@@ -27,8 +30,9 @@ const LIB_MODULES: &str = "/lib/modules";
 pub struct ShownModules {
     /// The modules.
     pub loaded: Vec<&'static Module>,
-    /// Whether a union may cover /usr/lib if the machine has no /lib/modules. The union takes no new files.
-    pub may_cover_lib: bool,
+    /// Whether unions may cover directories of the system. They take no new files, and root outside a fabric's host may
+    /// install some.
+    pub may_cover: bool,
 }
 
 /// Builds and mounts the files. Returns messages about the failed parts.
@@ -45,10 +49,20 @@ pub fn build(files: &ModuleFiles, loaded: &[&Module]) -> io::Result<()> {
     let outer = ModuleFiles::own().map(|files| files.machine());
     let machine = fs::read_to_string(outer.as_deref().unwrap_or(Path::new(PROC_MODULES))).unwrap_or_default();
     fs::create_dir_all(files.lib())?;
+    let machine = without_addresses(&machine);
     fs::write(files.machine(), &machine)?;
     fs::write(files.list(), modules::merged(&modules::list(loaded), &machine))?;
     fs::write(files.changed(), "")?;
     modules::write_directories(&files.directories(), loaded)
+}
+
+/// Replaces the modules' addresses, which the kernel shows to root alone, as the files are for all users.
+fn without_addresses(list: &str) -> String {
+    let line = |line: &str| {
+        line.split(' ').map(|word| if word.starts_with("0x") { HIDDEN } else { word }).collect::<Vec<_>>().join(" ")
+            + "\n"
+    };
+    list.lines().map(line).collect()
 }
 
 /// Lets the program find Weft's commands of kmod's names before the system's.
@@ -72,8 +86,8 @@ fn mount(files: &ModuleFiles, shown: &ShownModules) -> Vec<String> {
     let mut failures = Vec::new();
     for (place, mounted) in [
         (PROC_MODULES, list()),
-        (SYS_MODULE, mount_directories(files)),
-        (LIB_MODULES, mount_tree(files, shown.may_cover_lib)),
+        (SYS_MODULE, mount_directories(files, shown.may_cover)),
+        (LIB_MODULES, mount_tree(files, shown.may_cover)),
     ] {
         if let Err(error) = mounted {
             failures.push(format!("{place} does not show Weft's modules: {error}"));
@@ -82,18 +96,24 @@ fn mount(files: &ModuleFiles, shown: &ShownModules) -> Vec<String> {
     failures
 }
 
-fn mount_directories(files: &ModuleFiles) -> io::Result<()> {
+fn mount_directories(files: &ModuleFiles, may_cover: bool) -> io::Result<()> {
     let target = Path::new(SYS_MODULE);
-    namespace::mount_overlay(&files.directories(), target, target)
+    match may_cover {
+        true => namespace::mount_overlay(&files.directories(), target, target),
+        false => union::cover_writable(&files.directories(), target),
+    }
 }
 
 /// Shows the tree of modules at /lib/modules/RELEASE.
-fn mount_tree(files: &ModuleFiles, may_cover_lib: bool) -> io::Result<()> {
+fn mount_tree(files: &ModuleFiles, may_cover: bool) -> io::Result<()> {
     let (tree, all) = (files.tree(), Path::new(LIB_MODULES));
     let machine = all.join(modules::release());
     if machine.join(modules::RELEASE_MARK).exists() {
         // A surrounding view shows it.
         return Ok(());
+    }
+    if !may_cover {
+        return Err(io::Error::other("the directory stays writable for root"));
     }
     if machine.join("modules.dep").exists() {
         fs::create_dir_all(&tree)?;
@@ -106,10 +126,7 @@ fn mount_tree(files: &ModuleFiles, may_cover_lib: bool) -> io::Result<()> {
     if all.is_dir() {
         return namespace::mount_overlay(&files.lib().join("modules"), all, all);
     }
-    match may_cover_lib {
-        true => union::cover(&files.lib(), &Path::new("/lib").canonicalize()?),
-        false => Err(io::Error::other("the machine has no such directory, and /usr/lib stays writable for root")),
-    }
+    union::cover(&files.lib(), &Path::new("/lib").canonicalize()?)
 }
 
 /// The modules of a view that programs see.
@@ -119,14 +136,16 @@ pub struct KeptModules {
     loaded: BTreeSet<&'static str>,
     /// Whether the view is mounted; otherwise it is a directory.
     mounted: bool,
+    /// As in [`ShownModules`].
+    may_cover: bool,
 }
 
 impl KeptModules {
-    /// Keeps these files, which show the modules in `loaded`.
-    pub fn new(files: ModuleFiles, loaded: &[&'static Module], mounted: bool) -> KeptModules {
+    /// Keeps these files, which show these modules.
+    pub fn new(files: ModuleFiles, shown: &ShownModules, mounted: bool) -> KeptModules {
         let machine = fs::read_to_string(files.machine()).unwrap_or_default();
-        let loaded = loaded.iter().map(|module| module.name).collect();
-        KeptModules { files, machine, loaded, mounted }
+        let loaded = shown.loaded.iter().map(|module| module.name).collect();
+        KeptModules { files, machine, loaded, mounted, may_cover: shown.may_cover }
     }
 
     /// Watches for `modprobe` from now on.
@@ -163,7 +182,7 @@ impl KeptModules {
         }
         modules::write_directories(&self.files.directories(), &loaded)?;
         if self.mounted {
-            mount_directories(&self.files)?;
+            mount_directories(&self.files, self.may_cover)?;
         }
         // Last, because `modprobe` waits for it.
         rewrite(&self.files.list(), &modules::merged(&modules::list(&loaded), &self.machine))

@@ -50,7 +50,7 @@ impl Libraries {
             libraries::add_own_copies(&mut plan, task.dir, program);
         }
         let ip = if task.has_network { libraries::command("ip") } else { None };
-        let nmcli = if task.has_network { StandIn::find() } else { None };
+        let nmcli = if task.is_on_fabric() && task.has_network { StandIn::find() } else { None };
         let (rdma, kmod) = (libraries::command("rdma"), libraries::command("kmod"));
         Libraries { plan, rdma, ip, kmod, nmcli, ..Libraries::default() }
     }
@@ -93,7 +93,7 @@ fn show(task: &Task<'_>, staging: &Staging, libraries: Libraries, command: &mut 
         task.say(&format!("modprobe and lsmod are the system's: {e}"));
     }
     let mut kept = task.kept(built);
-    kept.modules = Some(KeptModules::new(files, &task.modules.loaded, true));
+    kept.modules = Some(KeptModules::new(files, task.modules, true));
     kept.config = Some(KeptConfig::mounted(task.devices));
     if task.has_network {
         let mut interfaces = Interfaces::default();

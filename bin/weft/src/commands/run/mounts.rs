@@ -87,8 +87,8 @@ pub fn show(
                 failures.push(format!("/dev/infiniband cannot be shown: {e}"));
             }
             failures.extend(modules::show(&ModuleFiles::below(&staging.join("class")), loaded));
-            if let Err(e) =
-                configfs::build(&staging.join("class")).and_then(|()| configfs::mount(&staging.join("class")))
+            if let Err(e) = configfs::build(&staging.join("class"))
+                .and_then(|()| configfs::mount(&staging.join("class"), loaded.may_cover))
             {
                 failures.push(format!("/sys/kernel/config has no rdma_cm: {e}"));
             }

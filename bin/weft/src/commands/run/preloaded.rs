@@ -38,7 +38,7 @@ fn show(task: &Task<'_>, command: &mut Command) -> Result<()> {
     command.env("LD_PRELOAD", list);
     let mut kept = task.kept(built);
     match modules {
-        Ok(()) => kept.modules = Some(KeptModules::new(files, &task.modules.loaded, false)),
+        Ok(()) => kept.modules = Some(KeptModules::new(files, task.modules, false)),
         Err(e) => task.say(&format!("modprobe and lsmod are the system's: {e}")),
     }
     if let Err(e) = live::keep(kept, Sight::Tree(tree)) {

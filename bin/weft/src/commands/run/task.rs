@@ -40,6 +40,11 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
+    /// Returns whether the program runs as a host of a fabric.
+    pub fn is_on_fabric(&self) -> bool {
+        !self.manager.host.is_empty()
+    }
+
     /// The view with what its keeper does. A host of a fabric keeps its nodes: its adapters can be renamed, but come and
     /// go only with the fabric.
     pub fn kept(&self, built: Built) -> Kept {

@@ -14,6 +14,17 @@ pub fn cover(ours: &Path, target: &Path) -> io::Result<()> {
     held.iter().try_for_each(|(mount, at)| namespace::bind_tree(&namespace::held_path(mount), at))
 }
 
+/// The same for a directory that root must be able to change as before: all but its own list of entries stays writable.
+pub fn cover_writable(ours: &Path, target: &Path) -> io::Result<()> {
+    let original = namespace::hold(target)?;
+    let names: Vec<_> = fs::read_dir(target)?.flatten().map(|entry| entry.file_name()).collect();
+    namespace::mount_overlay(ours, target, target)?;
+    let kept = names.iter().filter(|name| !ours.join(name).exists());
+    // One that cannot be bound is in the union, where it is read-only.
+    kept.for_each(|name| drop(namespace::bind_tree(&namespace::held_path(&original).join(name), &target.join(name))));
+    Ok(())
+}
+
 /// The mount points below a directory, in the order in which they were mounted.
 fn mounts_below(dir: &Path) -> Vec<PathBuf> {
     below(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default(), dir)
