@@ -29,7 +29,7 @@ pub struct EthernetSpec {
     pub mtu: u32,
     /// Rate of each cable in each direction, in Mb/s; `None` for no limit.
     pub rate_mbps: Option<u32>,
-    /// Delay from one host to another, besides the rate's.
+    /// Delay from one host to another, in addition to the time that the rate takes.
     pub delay: Duration,
     /// Frames to lose per million, once on the way from one host to another.
     pub loss_ppm: u32,

@@ -80,7 +80,7 @@ impl Switch {
 
     fn connect_by_taps(&mut self, host: &OwnedFd, routes: &RouteSocket, port: &EthernetPort) -> Result<(), Failure> {
         let Some(limits) = port.limits else { return Ok(()) };
-        // Each lost frame is to be one packet.
+        // The loss rate counts packets, so the kernel must cut segments.
         let defers = limits.loss_ppm == 0;
         let near = Tap::ethernet(INTERFACE, defers).map_err(at("/dev/net/tun"))?;
         rtnl_changes::change(routes, &rtnl_links::set_mac(INTERFACE, port.mac()))

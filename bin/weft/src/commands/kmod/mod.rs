@@ -1,5 +1,5 @@
 //! Stand-in for kmod's commands under `weft run`: `modprobe`, `rmmod` and `insmod` of modules that Weft stands in for
-//! load and remove them in the daemon's books. For everything else it runs the system's kmod, which reads the view's
+//! load and remove them in the daemon's list. For everything else it runs the system's kmod, which reads the view's
 //! files. Where no kmod is installed, or the kernel has no /proc/modules, it prints the files itself.
 
 mod modprobe;

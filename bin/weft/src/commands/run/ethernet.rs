@@ -20,7 +20,7 @@ pub fn enter(host: &str) -> Result<Option<Network>> {
         ..ConnectOptions::default()
     };
     let mut client = match Client::connect(&options) {
-        // The caller's own attempt tells the user, who may want a fabric.
+        // The caller connects again, and reports the error.
         Err(ConnectError::NotRunning | ConnectError::NoHost(_)) if options.socket_name == weft_ipc::SOCKET_NAME => {
             return Ok(None);
         }
