@@ -45,6 +45,11 @@ impl Line {
         Line { limits, random, free_at: None, frames: VecDeque::new(), bytes: 0 }
     }
 
+    /// Returns the bytes of the frames on it.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Sends a frame of `length` bytes on the wire; `frame` may have a header that is not. Returns whether it will
     /// arrive.
     pub fn push(&mut self, now: Instant, frame: &[u8], length: usize) -> bool {

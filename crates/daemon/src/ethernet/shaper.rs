@@ -18,6 +18,9 @@ use super::port::CableLimits;
 /// Frames of one interface before the others get a turn.
 const FRAMES_PER_TURN: usize = 64;
 
+/// Bytes of the frames on all lines; more are dropped.
+const BYTES_MAX: usize = 512 << 20;
+
 const MESSAGE_BYTES_MAX: usize = 128;
 
 /// Descriptors of a message: the TAPs of the host and of the switch.
@@ -66,6 +69,8 @@ struct Cables {
     ends: Vec<End>,
     /// When the next frame of each line arrives, by the number of the end that it left.
     due: BTreeSet<(Instant, usize)>,
+    /// Bytes of the frames on all lines.
+    bytes: usize,
 }
 
 impl Cables {
@@ -74,7 +79,7 @@ impl Cables {
         epoll.add(&socket, TOKEN_CABLES, Interest::READ)?;
         let timer = TimerFd::new()?;
         epoll.add(&timer, TOKEN_TIMER, Interest::READ)?;
-        Ok(Cables { socket, epoll, timer, ends: Vec::new(), due: BTreeSet::new() })
+        Ok(Cables { socket, epoll, timer, ends: Vec::new(), due: BTreeSet::new(), bytes: 0 })
     }
 
     fn carry(mut self) -> io::Result<()> {
@@ -121,12 +126,16 @@ impl Cables {
     /// Puts the frames that the kernel sends at an end on its line.
     fn read(&mut self, number: usize, buffer: &mut [u8]) {
         let Some(end) = self.ends.get_mut(number) else { return };
-        let before = end.line.poll_timeout();
+        let (before, bytes) = (end.line.poll_timeout(), end.line.bytes());
         for _ in 0..FRAMES_PER_TURN {
             let Ok(length) = end.tap.read(buffer) else { break };
             let Some(frame) = buffer.get(..length) else { break };
+            if self.bytes - bytes + end.line.bytes() > BYTES_MAX {
+                continue;
+            }
             end.line.push(Instant::now(), frame, length.saturating_sub(FRAME_HEADER_BYTES));
         }
+        self.bytes = self.bytes - bytes + end.line.bytes();
         // New frames queue behind the others, so only the first one of an empty line sets a time.
         if before.is_none() {
             self.due.extend(end.line.poll_timeout().map(|at| (at, number)));
@@ -139,6 +148,7 @@ impl Cables {
             self.due.pop_first();
             let other = number ^ 1;
             while let Some(frame) = self.ends.get_mut(number).and_then(|end| end.line.pop(now)) {
+                self.bytes -= frame.len();
                 // An interface that is switched off takes no frames.
                 let _ = self.ends.get(other).map(|end| end.tap.write(&frame));
             }

@@ -1,6 +1,7 @@
 //! Makes the namespaces of virtual hosts, and interfaces in them, in a process of its own: it moves from one to the next, and the daemon stays
 //! where it is. It ends with the daemon.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
@@ -101,7 +102,11 @@ struct Answer {
 
 /// The process that makes hosts.
 #[derive(Debug)]
-pub struct Keeper(OwnedFd);
+pub struct Keeper {
+    socket: OwnedFd,
+    /// An exchange failed: a late answer to it would pass for that to the next.
+    is_broken: Cell<bool>,
+}
 
 impl Keeper {
     /// Starts it.
@@ -114,7 +119,12 @@ impl Keeper {
             }
         })?;
         unix::set_receive_timeout(&ours, MAKES_WITHIN)?;
-        Ok(Keeper(ours))
+        Ok(Keeper { socket: ours, is_broken: Cell::new(false) })
+    }
+
+    /// Returns whether another process must make further hosts.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken.get()
     }
 
     /// Makes a host.
@@ -145,24 +155,28 @@ impl Keeper {
     }
 
     fn exchange(&self, job: &Job, fds: &[BorrowedFd<'_>]) -> io::Result<(Answer, Vec<OwnedFd>)> {
-        let request = postcard::to_allocvec(job).map_err(io::Error::other)?;
-        unix::send(&self.0, &request, fds, Wait::Block)?;
-        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
-        let received = unix::recv(&self.0, &mut buffer, OTHER_DESCRIPTORS + INTERFACES_MAX, Wait::Block)?;
-        let answer: Answer =
-            postcard::from_bytes(buffer.get(..received.len).unwrap_or_default()).map_err(|_| malformed())?;
+        let (answer, fds) = self.talk(job, fds).inspect_err(|_| self.is_broken.set(true))?;
         match answer.failed {
             Some((errno, step)) => {
                 let error = io::Error::from_raw_os_error(errno);
                 Err(io::Error::new(error.kind(), format!("{step}: {error}")))
             }
-            None => Ok((answer, received.fds)),
+            None => Ok((answer, fds)),
         }
+    }
+
+    fn talk(&self, job: &Job, fds: &[BorrowedFd<'_>]) -> io::Result<(Answer, Vec<OwnedFd>)> {
+        let request = postcard::to_allocvec(job).map_err(io::Error::other)?;
+        unix::send(&self.socket, &request, fds, Wait::Block)?;
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        let received = unix::recv(&self.socket, &mut buffer, OTHER_DESCRIPTORS + INTERFACES_MAX, Wait::Block)?;
+        let answer = postcard::from_bytes(buffer.get(..received.len).unwrap_or_default()).map_err(|_| malformed())?;
+        Ok((answer, received.fds))
     }
 }
 
 fn malformed() -> io::Error {
-    io::Error::other("the process that makes hosts has gone")
+    io::Error::other("the process that makes hosts has ended")
 }
 
 fn serve(socket: &OwnedFd) {

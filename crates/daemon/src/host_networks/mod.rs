@@ -53,7 +53,7 @@ impl HostNetworks {
     /// The system refuses namespaces, or has no room for more.
     pub fn open(&mut self, network: u32, setup: &HostSetup) -> io::Result<&Made> {
         if !self.of.contains_key(&network) {
-            if self.keeper.is_none() {
+            if self.keeper.as_ref().is_none_or(Keeper::is_broken) {
                 self.keeper = Some(Keeper::start()?);
             }
             let keeper = self.keeper.as_ref().ok_or(io::ErrorKind::NotFound)?;

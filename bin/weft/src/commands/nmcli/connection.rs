@@ -1,6 +1,7 @@
 //! `nmcli connection`: profiles, and their activation.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use super::failure::{Failure, Refused};
@@ -11,6 +12,7 @@ use crate::commands::profiles::plan::Obstacle;
 use crate::commands::profiles::profile::{Profile, random_uuid};
 use crate::commands::profiles::session::{Session, Stored};
 use crate::commands::profiles::{KEYFILE_BYTES_MAX, nmconnection, read_text};
+use crate::errno;
 
 /// The commands in the order in which an abbreviation is looked up.
 const COMMANDS: [&str; 13] =
@@ -196,7 +198,11 @@ fn read(session: &mut Session, path: &Path) -> Result<(), String> {
 
 /// Reads the machine's profiles of IPoIB interfaces. Those that only the host has stay.
 fn reload(session: &mut Session) -> Result<(), Failure> {
-    let files = fs::read_dir(SYSTEM_CONNECTIONS).into_iter().flatten().flatten().take(FILES_MAX);
+    let files = match fs::read_dir(SYSTEM_CONNECTIONS) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        files => files.map_err(|error| Failure::request(&format!("{SYSTEM_CONNECTIONS}: {}", errno::text(&error))))?,
+    };
+    let files = files.flatten().take(FILES_MAX);
     for path in files.map(|entry| entry.path()) {
         let is_infiniband = || {
             let text = read_text(&path, KEYFILE_BYTES_MAX).unwrap_or_default();

@@ -62,10 +62,8 @@ pub fn parse(text: &str) -> Result<(Vec<NameRule>, Vec<String>), String> {
     }
     let (mut rules, mut warnings) = (Vec::new(), Vec::new());
     for (line, content) in logical_lines(text) {
-        match rule(line, &content).map_err(|why| format!("line {line}: {why}"))? {
-            Ok(rule) => rules.push(rule),
-            Err(warning) => warnings.push(format!("line {line}: {warning}")),
-        }
+        let mut warn = |warning: String| warnings.push(format!("line {line}: {warning}"));
+        rules.extend(rule(line, &content, &mut warn).map_err(|why| format!("line {line}: {why}"))?);
     }
     if rules.len() > RULES_MAX {
         return Err(format!("the file has more than {RULES_MAX} rules"));
@@ -98,8 +96,8 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
     all
 }
 
-/// Parses a rule; the inner error is the warning about one without effect.
-fn rule(line: usize, text: &str) -> Result<Result<NameRule, String>, String> {
+/// Parses a rule; `None` for one without effect. Warns of that, and of its parts without effect.
+fn rule(line: usize, text: &str, warn: &mut impl FnMut(String)) -> Result<Option<NameRule>, String> {
     let (mut conditions, mut name) = (Vec::new(), None);
     let mut rest = text;
     while !rest.trim().is_empty() {
@@ -109,11 +107,14 @@ fn rule(line: usize, text: &str) -> Result<Result<NameRule, String>, String> {
             name = Some(value.to_owned());
             continue;
         }
+        // The name is set all the same.
         if !matches!(operator, "==" | "!=") {
-            return Ok(Err(format!("{key}{operator} has no effect on a host of a fabric; rules that set NAME= have")));
+            warn(format!("{key}{operator} has no effect on a host of a fabric"));
+            continue;
         }
         let Some(subject) = subject(key) else {
-            return Ok(Err(format!("{key} is not known of a host's interfaces: the rule applies to none")));
+            warn(format!("{key} is not known of a host's interfaces: the rule applies to none"));
+            return Ok(None);
         };
         if value.len() > PATTERN_BYTES_MAX {
             return Err(format!("the pattern of {key} has more than {PATTERN_BYTES_MAX} bytes"));
@@ -121,10 +122,11 @@ fn rule(line: usize, text: &str) -> Result<Result<NameRule, String>, String> {
         conditions.push(Condition { subject, pattern: value.to_owned(), is_negated: operator == "!=" });
     }
     let Some(name) = name else {
-        return Ok(Err("the rule sets no NAME= and has no effect on a host of a fabric".to_owned()));
+        warn("the rule sets no NAME= and has no effect on a host of a fabric".to_owned());
+        return Ok(None);
     };
     super::profile::check_interface_name(&name).map_err(|why| format!("NAME={why}"))?;
-    Ok(Ok(NameRule { line, name, conditions }))
+    Ok(Some(NameRule { line, name, conditions }))
 }
 
 /// Splits off the first `KEY==\"value\"`.
