@@ -112,10 +112,7 @@ fn mount_tree(files: &ModuleFiles, may_cover: bool) -> io::Result<()> {
         // A surrounding view shows it.
         return Ok(());
     }
-    if !may_cover {
-        return Err(io::Error::other("the directory stays writable for root"));
-    }
-    if machine.join("modules.dep").exists() {
+    if may_cover && machine.join("modules.dep").exists() {
         fs::create_dir_all(&tree)?;
         return match modules::merge_dependencies(&tree, &machine)? {
             true => namespace::mount_overlay(&tree, &machine, &machine),
@@ -123,6 +120,9 @@ fn mount_tree(files: &ModuleFiles, may_cover: bool) -> io::Result<()> {
         };
     }
     modules::write_tree(&tree)?;
+    if !may_cover {
+        return Err(io::Error::other("the directory stays writable for root"));
+    }
     if all.is_dir() {
         return namespace::mount_overlay(&files.lib().join("modules"), all, all);
     }
