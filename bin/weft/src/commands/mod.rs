@@ -26,6 +26,7 @@ mod modules;
 pub mod monitor;
 pub mod nmcli;
 pub mod node;
+mod own_file;
 mod own_view;
 pub mod pingall;
 mod profiles;

@@ -2,11 +2,11 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus};
+
+use crate::commands::own_file::find_original;
 
 /// The system's command in the view of `weft run`, below the directory of a class.
 pub const ORIGINAL: &str = "/sys/class/infiniband_verbs/.original/ip";
@@ -20,15 +20,12 @@ pub fn code_of(status: ExitStatus, written: bool) -> ExitCode {
     }
 }
 
-/// Returns the system's command: never this one under another name, which would start itself without end.
+/// Returns the system's command.
 fn program() -> PathBuf {
-    let identity = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-    let own = identity(Path::new("/proc/self/exe"));
     let path = env::var_os("PATH").unwrap_or_default();
     let places = env::split_paths(&path).map(|dir| dir.join("ip"));
-    let mut all = std::iter::once(PathBuf::from(ORIGINAL)).chain(places);
-    let found = all.find(|place| identity(place).is_some_and(|found| Some(found) != own));
-    found.unwrap_or_else(|| PathBuf::from(ORIGINAL))
+    let all = std::iter::once(PathBuf::from(ORIGINAL)).chain(places);
+    find_original(all).unwrap_or_else(|| PathBuf::from(ORIGINAL))
 }
 
 /// Returns its command line.

@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
+
+use crate::commands::own_file::find_original;
 
 /// The system's command in the view of `weft run`, below the directory of a class.
 pub const ORIGINAL: &str = "/sys/class/infiniband_verbs/.original/nmcli";
@@ -17,12 +18,10 @@ const DAEMON: &str = "NetworkManager\n";
 
 /// Returns the system's command if it is the one to run: NetworkManager runs in this network, or the command needs none.
 pub fn chosen(args: &[OsString]) -> Option<Command> {
-    // Never this command under another name, which would start itself without end.
-    let identity = |path: &str| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
-    identity(ORIGINAL).filter(|found| Some(*found) != identity("/proc/self/exe"))?;
+    let original = find_original([ORIGINAL.into()])?;
     let needs_none = args.iter().take_while(|arg| arg.to_string_lossy().starts_with('-')).any(|arg| arg == "--offline");
     (needs_none || is_managed()).then(|| {
-        let mut command = Command::new(ORIGINAL);
+        let mut command = Command::new(original);
         command.arg0("nmcli").args(args);
         command
     })

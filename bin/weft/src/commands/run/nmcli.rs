@@ -5,7 +5,6 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,6 +12,7 @@ use weft_sys::namespace;
 
 use super::libraries::{self, Replacement};
 use crate::commands::nmcli::{DIRECTORY, ORIGINAL};
+use crate::commands::own_file::is_own;
 
 const NAME: &str = "nmcli";
 
@@ -29,8 +29,7 @@ impl StandIn {
     pub fn find() -> Option<StandIn> {
         let ours = env::current_exe().ok()?.canonicalize().ok()?;
         // In a view inside a view, Weft's command is there already.
-        let is_other = |replacement: &Replacement| identity(&replacement.system) != identity(&ours);
-        let over = libraries::command(NAME).filter(is_other);
+        let over = libraries::command(NAME).filter(|replacement| !is_own(&replacement.system));
         Some(over.map_or(StandIn::Beside(ours), StandIn::Over))
     }
 
@@ -51,10 +50,6 @@ impl StandIn {
             }
         }
     }
-}
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
 /// Binds a file to a new one in the view.
