@@ -20,7 +20,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Runs the command; `None` if it names no module of Weft's.
 pub fn run(files: &ModuleFiles, command: &str, args: &[OsString]) -> Option<ExitCode> {
     let words = Words::parse(command, args)?;
-    let is_ours = |name: &String| modules::find(name).is_some() || modules::absent(name).is_some();
+    let is_ours = |name: &String| match modules::find(name) {
+        Some(module) => !files.is_machines(module),
+        None => modules::absent(name).is_some(),
+    };
     let (ours, theirs): (Vec<String>, Vec<String>) = words.names.iter().cloned().partition(is_ours);
     if ours.is_empty() {
         return None;
@@ -138,7 +141,7 @@ fn one_line(error: &RequestError) -> String {
 fn await_shown(files: &ModuleFiles, module: &Module, loaded: bool) {
     let _ = fs::write(files.changed(), module.name);
     let until = Instant::now() + SHOWS_WITHIN;
-    while files.line(module.name).is_some() != loaded && Instant::now() < until {
+    while !files.shows(module.name, loaded) && Instant::now() < until {
         std::thread::sleep(LOOK_EVERY);
     }
 }

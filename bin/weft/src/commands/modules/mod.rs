@@ -84,11 +84,31 @@ impl ModuleFiles {
         self.0.join("kmod")
     }
 
-    /// Returns the line of /proc/modules about a module; `None` if it is not loaded.
+    /// Returns the line of /proc/modules about a module of Weft's; `None` if Weft has not loaded it. The machine may have
+    /// loaded a module of that name nevertheless.
     pub fn line(&self, name: &str) -> Option<String> {
-        let list = fs::read_to_string(self.list()).ok()?;
-        list.lines().find(|line| line.split(' ').next() == Some(name)).map(str::to_owned)
+        self.directories().join(name).exists().then(|| line_of(&self.list(), name)).flatten()
     }
+
+    /// Returns whether all files show a module of Weft's as loaded, or as not loaded.
+    pub fn shows(&self, name: &str, loaded: bool) -> bool {
+        match loaded {
+            true => self.line(name).is_some(),
+            false => self.line(name).is_none() && line_of(&self.list(), name) == line_of(&self.machine(), name),
+        }
+    }
+
+    /// Returns whether a module belongs to the machine alone: a driver of adapters, loaded for real ones and not by Weft.
+    pub fn is_machines(&self, module: &Module) -> bool {
+        let is_loaded = || line_of(&self.machine(), module.name).is_some();
+        module.drives_hardware() && !self.directories().join(module.name).exists() && is_loaded()
+    }
+}
+
+/// Returns the line about a module in a text of /proc/modules.
+fn line_of(list: &Path, name: &str) -> Option<String> {
+    let list = fs::read_to_string(list).ok()?;
+    list.lines().find(|line| line.split(' ').next() == Some(name)).map(str::to_owned)
 }
 
 /// Asks the daemon for the modules that are loaded with these devices.
@@ -102,4 +122,28 @@ pub fn loaded_with(client: &mut Client, devices: &[DeviceInfo]) -> Result<Vec<&'
 /// The running kernel's release, as `uname -r` prints it.
 pub fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_the_machine_loaded_is_not_weft_s() {
+        let dir = std::env::temp_dir().join(format!("weft-module-files-{}", std::process::id()));
+        let files = ModuleFiles(dir.clone());
+        let machine = "mlx5_core 1 1 mlx5_ib, Live 0x0\nib_umad 1 0 - Live 0x0\n";
+        write_directories(&files.directories(), &[]).unwrap();
+        fs::write(files.machine(), machine).unwrap();
+        fs::write(files.list(), merged("", machine)).unwrap();
+        let [driver, other, umad] = ["mlx5_core", "mlx4_core", "ib_umad"].map(|name| find(name).unwrap());
+        assert!(files.is_machines(driver) && !files.is_machines(other));
+        assert!(!files.is_machines(umad), "programs use Weft's, whatever the machine has loaded");
+        assert_eq!((files.line("mlx5_core"), files.line("ib_umad")), (None, None));
+        write_directories(&files.directories(), &[driver]).unwrap();
+        fs::write(files.list(), merged(&list(&[driver]), machine)).unwrap();
+        assert!(!files.is_machines(driver) && files.line("mlx5_core").is_some());
+        assert!(files.shows("mlx5_core", true) && files.shows("ib_umad", false) && !files.shows("mlx5_core", false));
+        fs::remove_dir_all(dir).unwrap();
+    }
 }

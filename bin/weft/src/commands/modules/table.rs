@@ -72,6 +72,11 @@ impl Module {
         format!("kernel/drivers/{}/{}.ko", self.dir, self.name)
     }
 
+    /// Whether Linux's module of this name drives real adapters, which Weft has nothing to do with.
+    pub fn drives_hardware(&self) -> bool {
+        ["net/ethernet/", "infiniband/hw/"].iter().any(|drivers| self.dir.starts_with(drivers))
+    }
+
     /// The modules among `loaded` that use it.
     pub fn holders(&self, loaded: &[&Module]) -> Vec<&'static str> {
         loaded.iter().filter(|other| other.uses.contains(&self.name)).map(|other| other.name).collect()
