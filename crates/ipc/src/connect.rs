@@ -49,6 +49,10 @@ pub struct ConnectOptions {
 /// Environment variable that names the virtual host a program runs as; `weft run --host` sets it.
 pub const HOST_VARIABLE: &str = "WEFT_HOST";
 
+/// Program name of the sessions that the keeper of a view (the process of `weft run` that updates its files) has with the
+/// daemon. Lists of the user's programs leave it out.
+pub const VIEW_KEEPER: &str = "weft run (view)";
+
 /// Environment variable with the faults that a program requests.
 const FAULT_VARIABLE: &str = "WEFT_FAULT";
 

@@ -9,9 +9,6 @@ use std::time::{Duration, Instant};
 /// The variable that tells a program's processes the directory of their view, if it is one.
 pub const VIEW_VARIABLE: &str = "WEFT_VIEW";
 
-/// Name of the sessions that a view's keeper has with the daemon.
-pub const KEEPER: &str = "weft run (view)";
-
 /// The keeper of the view may have ended, or be unable to write.
 const SHOWS_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(1);

@@ -9,10 +9,11 @@ use weft_fabric::topology::counted;
 use weft_fabric::topology::{LinkState, Picture};
 use weft_ipc::ethernet::EthernetStatus;
 use weft_ipc::fabric::{FabricStatus, HostPrograms};
-use weft_ipc::{Client, CmStatus, ConnectError, ConnectOptions, PortHealth, ProcessInfo, Spawn, StatusReport, Usage};
+use weft_ipc::{
+    Client, CmStatus, ConnectError, ConnectOptions, PortHealth, ProcessInfo, Spawn, StatusReport, Usage, VIEW_KEEPER,
+};
 
 use super::ethernet;
-use super::own_view::KEEPER;
 use crate::{outln, output};
 
 /// Options of `weft status`.
@@ -69,7 +70,7 @@ pub fn run(args: &StatusArgs) -> ExitCode {
 /// left out.
 fn of_others(sessions: Vec<ProcessInfo>, own_pid: u32) -> Vec<ProcessInfo> {
     let mut processes: Vec<ProcessInfo> = Vec::new();
-    let asked_about = |session: &ProcessInfo| session.pid != own_pid && session.program != KEEPER;
+    let asked_about = |session: &ProcessInfo| session.pid != own_pid && session.program != VIEW_KEEPER;
     for session in sessions.into_iter().filter(asked_about) {
         // A process of an unseen PID namespace has no number to recognise it by.
         let known = processes.iter_mut().find(|known| session.pid != 0 && known.pid == session.pid);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weft_fabric::{Changes, PortRef};
 use weft_ipc::fabric::{FabricRequest, NodeChange};
-use weft_ipc::{DeviceInfo, Event, Refusal, Request, Response};
+use weft_ipc::{DeviceInfo, Event, Refusal, Request, Response, VIEW_KEEPER};
 
 use super::Broker;
 use super::call::{Call, Outcome};
@@ -123,11 +123,12 @@ fn adapters_of_clients(shared: &Shared, wanted: impl Fn(&DeviceInfo) -> bool) ->
     followers.flat_map(|(id, client)| adapters(&client.host).map(move |device| (id, device.index))).collect()
 }
 
-/// Returns how many programs run as each virtual host. A process with several connections counts once; processes
-/// whose ID the daemon cannot see count once per connection.
+/// Returns how many of the users' programs run as each virtual host, which the keepers of views are not. A process with
+/// several connections counts once; processes whose ID the daemon cannot see count once per connection.
 fn programs_of_hosts(sessions: &Sessions) -> BTreeMap<String, u32> {
     let (mut counted, mut seen) = (BTreeMap::new(), BTreeSet::new());
-    let programs = sessions.values().filter(|client| client.in_session() && client.is_on_host());
+    let is_users = |client: &&Client| client.in_session() && client.is_on_host() && client.program != VIEW_KEEPER;
+    let programs = sessions.values().filter(is_users);
     for client in programs {
         let pid = client.credentials.pid;
         if pid == 0 || seen.insert((client.host.as_str(), pid)) {

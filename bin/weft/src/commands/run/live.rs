@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use weft_ipc::stat::StatReport;
-use weft_ipc::{Client, ConnectOptions, Spawn};
+use weft_ipc::{Client, ConnectOptions, Spawn, VIEW_KEEPER};
 use weft_sys::epoll::{Epoll, Interest};
 use weft_sys::{lease, spawn};
 
@@ -26,7 +26,6 @@ use super::tree::Tree;
 use super::view::{CmDefault, Shown, View};
 use super::viewer::{Sight, UMASK, Viewer};
 use super::writers::Writers;
-use crate::commands::own_view::KEEPER;
 
 /// Maximum number of live files; each costs the copy a descriptor. Files of the first devices are preferred.
 const FILES_MAX: usize = 800;
@@ -173,7 +172,7 @@ fn fork(kept: Kept, sight: Sight) -> io::Result<()> {
 
 /// How a view's keeper reaches the daemon.
 pub fn options_of(host: &str) -> ConnectOptions {
-    let (program, host) = (KEEPER.to_owned(), host.to_owned());
+    let (program, host) = (VIEW_KEEPER.to_owned(), host.to_owned());
     ConnectOptions { program, spawn: Spawn::Never, host, ..ConnectOptions::default() }
 }
 

@@ -281,14 +281,26 @@ fn whatever_a_description_may_name_an_adapter_is_a_name_for_a_device() {
 }
 
 #[test]
-fn a_program_with_two_connections_is_one_program() {
-    let Pair { mut world, .. } = Pair::of(false);
+fn a_program_with_two_connections_is_one_program_and_a_keeper_is_none() {
+    let Pair { mut world, programs, .. } = Pair::of(false);
+    let hello = |program: &str| Hello { host: "node1".to_owned(), ..Hello::new(Purpose::Session, program) };
     let second = world.connect(OWN);
-    let hello = Hello { host: "node1".to_owned(), ..Hello::new(Purpose::Session, "x") };
-    assert_eq!(world.hello(second, &hello).status, HelloStatus::Welcome);
+    assert_eq!(world.hello(second, &hello("x")).status, HelloStatus::Welcome);
     let asker = world.session(OWN);
-    let hosts = world.ask(asker, Request::Fabric(FabricRequest::Hosts { offset: 0 }));
-    let Ok(Response::Fabric(weft_ipc::fabric::FabricReply::Hosts { hosts, .. })) = hosts else { panic!("{hosts:?}") };
+    let counted = |world: &mut World| {
+        let hosts = world.ask(asker, Request::Fabric(FabricRequest::Hosts { offset: 0 }));
+        let Ok(Response::Fabric(weft_ipc::fabric::FabricReply::Hosts { hosts, .. })) = hosts else {
+            panic!("{hosts:?}")
+        };
+        hosts.iter().map(|host| host.programs).collect::<Vec<_>>()
+    };
     // All clients of these tests share one process ID.
-    assert_eq!(hosts.iter().map(|host| host.programs).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(counted(&mut world), [1, 1]);
+    for (program, _) in programs {
+        world.broker.disconnect(world.now, program, &mut world.host);
+    }
+    world.broker.disconnect(world.now, second, &mut world.host);
+    let keeper = world.connect(OWN);
+    assert_eq!(world.hello(keeper, &hello(weft_ipc::VIEW_KEEPER)).status, HelloStatus::Welcome);
+    assert_eq!(counted(&mut world), [0; 0]);
 }
