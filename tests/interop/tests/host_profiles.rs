@@ -71,6 +71,7 @@ fn interfaces_are_configured_as_the_guides_do() {
         table.case(&label("6.4: the system role"), || role(&lab, &fabric));
         table.case(&label("both ends reach each other"), || reach(&fabric));
         table.case(&label("down, delete, another run"), || down(&fabric));
+        table.case(&label("what was there before"), || kept(&lab, &fabric));
         table.case(&label("faults name their reason"), || faults(&lab, &fabric));
         table.case(&label("a host in a host"), || nested(&fabric));
         if skip::have("ifupdown", &["ifup"]) {
@@ -192,6 +193,43 @@ fn down(fabric: &Fabric<'_>) -> Result<()> {
         "nmcli con up mlx4_ib0 2>/dev/null; nmcli con delete mlx4_ib0; nmcli con; ls /sys/class/net",
     )?;
     ensure!(said.contains(") successfully deleted.\n") && !said.contains("NAME") && !said.contains("8002"), "{said}");
+    Ok(())
+}
+
+/// The end of an activation leaves what was there before it, and a failed rename leaves the link on.
+fn kept(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
+    let addresses = "ip -4 -br address show ib0";
+    let script = format!(
+        "ip address add 192.0.2.30/24 dev ib0; nmcli -t -e no con add type infiniband con-name x ifname ib0 ipv4.method manual \
+         ipv4.addresses 192.0.2.30/24,192.0.2.31/24 connection.zone public ipv4.may-fail no >/dev/null; \
+         nmcli con up x >/dev/null; {addresses}; nmcli con down x >/dev/null; {addresses}; \
+         nmcli -g connection.zone,ipv4.may-fail,ipv4.route-metric con show x; nmcli -m multiline -t -f NAME,ACTIVE con"
+    );
+    let said = shell(fabric, "node3", &script)?;
+    let lines: Vec<&str> = said.lines().collect();
+    let [up, down, rest @ ..] = &lines[..] else { anyhow::bail!("{said}") };
+    ensure!(up.contains("192.0.2.30/24") && up.contains("192.0.2.31/24"), "{said}");
+    ensure!(down.contains("192.0.2.30/24") && !down.contains("192.0.2.31/24") && down.contains("10."), "{said}");
+    ensure!(*rest == ["public", "no", "-1", "NAME:x", "ACTIVE:no"], "{said}");
+    // A profile that does not activate itself, while it is active.
+    let file = lab.file("x.nmconnection");
+    let text = "[connection]\nid=x\ntype=infiniband\ninterface-name=ib0\nautoconnect=false\n[ipv4]\nmethod=manual\n\
+                address1=192.0.2.31/24\n";
+    std::fs::write(&file, text)?;
+    shell(fabric, "node3", "nmcli con up x >/dev/null")?;
+    apply(fabric, "node3", &file.display().to_string())?;
+    let said = shell(fabric, "node3", &format!("nmcli -t -f NAME,DEVICE con; {addresses}"))?;
+    ensure!(said.starts_with("x:ib0\n") && said.contains("192.0.2.31/24"), "{said}");
+    let rules = lab.file("taken.rules");
+    std::fs::write(&rules, "KERNEL==\"ib0\", NAME=\"lo\"\n")?;
+    let said = apply(fabric, "node3", &format!("{} || ip -br link show ib0", rules.display()))?;
+    ensure!(said.contains("ip link set dev ib0 name lo: ") && said.contains("UP"), "{said}");
+    // A user's MTU, and a profile without one.
+    let mtu = "nmcli con modify x infiniband.transport-mode connected && ip link set ib0 mtu 1500 && nmcli con up x >/dev/null; \
+               cat /sys/class/net/ib0/mode /sys/class/net/ib0/mtu; nmcli con delete x >/dev/null; \
+               echo datagram > /sys/class/net/ib0/mode; ip address delete 192.0.2.30/24 dev ib0";
+    let said = shell(fabric, "node3", mtu)?;
+    ensure!(said == "connected\n1500\n", "{said}");
     Ok(())
 }
 

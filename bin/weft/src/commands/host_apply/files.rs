@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::commands::profiles::plan::Wanted;
+use crate::commands::profiles::profile::Profile;
 use crate::commands::profiles::udev::{self, NameRule};
 use crate::commands::profiles::{KEYFILE_BYTES_MAX, YAML_BYTES_MAX, nmconnection, read_text, role};
 
@@ -71,13 +72,13 @@ impl Found {
                 let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or("infiniband");
                 let read = nmconnection::parse(&text, name)?;
                 warn(read.warnings);
-                self.wanted.push(Wanted { is_up: read.profile.autoconnect, profile: read.profile });
+                self.wanted.push(Wanted { is_up: automatic(&read.profile), profile: read.profile });
             }
             Kind::Role => {
                 for connection in role::parse(&text)? {
                     let profile = connection.read.profile;
                     warn(connection.read.warnings);
-                    self.wanted.push(Wanted { is_up: connection.is_up.unwrap_or(profile.autoconnect), profile });
+                    self.wanted.push(Wanted { is_up: connection.is_up.or_else(|| automatic(&profile)), profile });
                 }
             }
             Kind::Rules => {
@@ -88,6 +89,11 @@ impl Found {
         }
         Ok(())
     }
+}
+
+/// Whether a profile without a wanted state is to be active. One that does not activate itself stays as it is.
+fn automatic(profile: &Profile) -> Option<bool> {
+    profile.autoconnect.then_some(true)
 }
 
 #[cfg(test)]
@@ -106,12 +112,15 @@ mod tests {
         };
         let files = [
             put("a.nmconnection", "[connection]\ntype=infiniband\nautoconnect=false\nzone=x\n"),
-            put("b.yml", "network_connections: [{name: ib0, type: infiniband, state: up}]\n"),
+            put(
+                "b.yml",
+                "network_connections: [{name: ib0, type: infiniband, state: up}, {name: ib1, type: infiniband, state: down}]\n",
+            ),
             put("c.rules", "KERNEL==\"ib0\", NAME=\"ib7\"\n"),
         ];
         let found = Found::read(&files).unwrap();
         let wanted: Vec<_> = found.wanted.iter().map(|one| (one.profile.id.as_str(), one.is_up)).collect();
-        assert_eq!((wanted, found.rules.len()), (vec![("a", false), ("ib0", true)], 1));
+        assert_eq!((wanted, found.rules.len()), (vec![("a", None), ("ib0", Some(true)), ("ib1", Some(false))], 1));
         assert!(
             found.warnings[0]
                 .ends_with("a.nmconnection: line 4: connection.zone: it has no effect on a host of a fabric")

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use weft_ipc::HOST_VARIABLE;
 
 use super::profiles::activate::{self, Failure};
-use super::profiles::plan::{self, HostPlan};
+use super::profiles::plan::{self, Goal, HostPlan};
 use super::profiles::session::Session;
 use super::run::{self, RunArgs};
 use files::Found;
@@ -101,10 +101,17 @@ fn print(planned: &HostPlan) {
     for step in &planned.renames {
         crate::outln!("{step}");
     }
-    for (profile, activation) in &planned.profiles {
-        let Some(activation) = activation else {
-            crate::outln!("# profile {}: kept, not activated", profile.id);
-            continue;
+    for (profile, goal) in &planned.profiles {
+        let activation = match goal {
+            Goal::Up(activation) => activation,
+            Goal::Down => {
+                crate::outln!("# profile {}: kept, deactivated", profile.id);
+                continue;
+            }
+            Goal::AsItIs => {
+                crate::outln!("# profile {}: kept, its state unchanged", profile.id);
+                continue;
+            }
         };
         crate::outln!("# profile {} on {}", profile.id, activation.interface);
         for step in &activation.steps {
@@ -118,13 +125,17 @@ fn print(planned: &HostPlan) {
 
 fn carry_out(session: &mut Session, planned: HostPlan) -> Result<(), String> {
     activate::carry_out(session, &planned.renames)?;
-    for (mut profile, activation) in planned.profiles {
+    for (mut profile, goal) in planned.profiles {
         let id = profile.id.clone();
         let failed = |why: String| format!("profile {id}: {why}");
         session.save(&mut profile).map_err(failed)?;
-        if activation.is_none() {
-            deactivate(session, &profile.uuid).map_err(failed)?;
-            continue;
+        match goal {
+            Goal::Up(_) => {}
+            Goal::Down => {
+                deactivate(session, &profile.uuid).map_err(failed)?;
+                continue;
+            }
+            Goal::AsItIs => continue,
         }
         let (activation, _) = activate::activate(session, &profile).map_err(|failure| match failure {
             Failure::Obstacle(obstacle) => failed(obstacle.to_string()),

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use weft_ipc::{Client, ConnectOptions, HOST_VARIABLE, IpoibInterface, Spawn};
 
 use original::code_of;
-pub use original::{ORIGINAL, original};
+pub use original::{ORIGINAL, original, query};
 use words::{Object, Words};
 
 /// Exit code of `ip` after an error of the kernel.

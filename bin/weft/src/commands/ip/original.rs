@@ -4,7 +4,9 @@ use std::env;
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+use serde_json::Value;
 
 use crate::commands::own_file::find_original;
 
@@ -33,4 +35,11 @@ pub fn original(args: &[OsString]) -> Command {
     let mut command = Command::new(program());
     command.arg0("ip").args(args);
     command
+}
+
+/// Asks it for an answer in JSON: `Null` if there is none.
+pub fn query(words: &[&str]) -> Value {
+    let words: Vec<_> = words.iter().map(Into::into).collect();
+    let output = original(&words).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    output.ok().and_then(|output| serde_json::from_slice(&output.stdout).ok()).unwrap_or_default()
 }

@@ -1,7 +1,6 @@
 //! `nmcli device`: the host's interfaces.
 
 use std::fs;
-use std::process::Stdio;
 
 use serde_json::Value;
 use weft_ipc::IpoibInterface;
@@ -9,7 +8,7 @@ use weft_ipc::IpoibInterface;
 use super::failure::{Failure, Refused};
 use super::options::{Options, abbreviated};
 use super::table;
-use crate::commands::ip::original;
+use crate::commands::ip::query;
 use crate::commands::profiles::activate;
 use crate::commands::profiles::session::{Session, Stored};
 use crate::commands::run::interfaces::address_text;
@@ -166,13 +165,6 @@ pub fn ip_rows(interface: &str) -> Vec<(String, String)> {
         }
     }
     rows
-}
-
-/// Asks the system's `ip`; without an answer, there is nothing to show.
-fn query(words: &[&str]) -> Value {
-    let words: Vec<_> = words.iter().map(Into::into).collect();
-    let output = original(&words).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    output.ok().and_then(|output| serde_json::from_slice(&output.stdout).ok()).unwrap_or_default()
 }
 
 fn disconnect(session: &mut Session, words: &[String]) -> Result<(), Failure> {

@@ -29,7 +29,8 @@ Weft's stand-in for nmcli on a host of a fabric, for interfaces of type infiniba
   c[onnection]  show [--active] [ID], add type infiniband ..., modify ID ..., up ID, down ID, delete ID, load FILE, reload
   d[evice]      status, show [INTERFACE], disconnect INTERFACE
 
-Options: -t[erse], -f[ields] FIELD,..., -g[et-values] FIELD,..., -p[retty], -w[ait] SECONDS, -v[ersion]
+Options: -t[erse], -f[ields] FIELD,..., -g[et-values] FIELD,..., -m[ode] tabular|multiline, -e[scape] yes|no,
+         -p[retty], -a[sk], -w[ait] SECONDS, -v[ersion]
 ";
 
 /// Runs the command.

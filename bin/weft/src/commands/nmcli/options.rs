@@ -3,12 +3,16 @@
 use super::failure::Failure;
 
 /// Options.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Values without columns, separated by colons.
     pub terse: bool,
     /// Values alone, without the names of properties.
     pub values_only: bool,
+    /// Whether `:` and `\` in terse columns are escaped.
+    pub escape: bool,
+    /// Form of the output, if the user wants another one than the usual.
+    pub mode: Option<Mode>,
     /// Fields to show, as given; none for the usual ones.
     pub fields: Option<Vec<String>>,
     /// Print the version.
@@ -17,11 +21,39 @@ pub struct Options {
     pub help: bool,
 }
 
-/// Options without a value and without an effect on the stand-in.
-const IDLE: [&str; 4] = ["ask", "pretty", "show-secrets", "overview"];
+/// Form of the output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// An object in each line, a property in each column.
+    Tabular,
+    /// A property in each line.
+    Multiline,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            terse: false,
+            values_only: false,
+            escape: true,
+            mode: None,
+            fields: None,
+            version: false,
+            help: false,
+        }
+    }
+}
+
+/// Options without a value and without an effect on the stand-in. It never asks for missing words: they are errors, as
+/// where nmcli has no terminal.
+const IDLE: [&str; 5] = ["ask", "pretty", "show-secrets", "overview", "nocheck"];
 
 /// Options with a value and without an effect.
-const IDLE_WITH_VALUE: [&str; 4] = ["colors", "escape", "mode", "wait"];
+const IDLE_WITH_VALUE: [&str; 2] = ["colors", "wait"];
+
+/// Values of `--escape` and `--mode`.
+const ESCAPES: [(&str, bool); 2] = [("yes", true), ("no", false)];
+const MODES: [(&str, Mode); 2] = [("tabular", Mode::Tabular), ("multiline", Mode::Multiline)];
 
 /// Fields of a list.
 const FIELDS_MAX: usize = 64;
@@ -53,6 +85,10 @@ impl Options {
             } else if is("get-values") {
                 options.fields = Some(fields(&value()?)?);
                 (options.terse, options.values_only) = (true, true);
+            } else if is("escape") {
+                options.escape = chosen(word, &value()?, &ESCAPES)?;
+            } else if is("mode") {
+                options.mode = Some(chosen(word, &value()?, &MODES)?);
             } else if is("version") {
                 options.version = true;
             } else if is("help") {
@@ -67,10 +103,18 @@ impl Options {
     }
 }
 
+/// Finds the first value that a word abbreviates.
+fn chosen<T: Copy>(option: &str, word: &str, values: &[(&str, T)]) -> Result<T, Failure> {
+    let found = values.iter().find(|(name, _)| !word.is_empty() && name.starts_with(word));
+    found
+        .map(|(_, value)| *value)
+        .ok_or_else(|| Failure::input(&format!("'{word}' is not a valid argument for '{option}' option.")))
+}
+
 fn fields(list: &str) -> Result<Vec<String>, Failure> {
     let all: Vec<String> = list.split(',').map(|field| field.trim().to_owned()).collect();
     if all.len() > FIELDS_MAX || all.iter().any(String::is_empty) {
-        return Err(Failure::input(&format!("'{list}' is no list of fields.")));
+        return Err(Failure::input(&format!("'{list}' is not a list of fields.")));
     }
     Ok(all)
 }
@@ -97,6 +141,12 @@ mod tests {
         let (options, rest) = parse("--wait 5 -g ipv4.addresses c show x").unwrap();
         assert_eq!((options.terse, options.values_only, rest), (true, true, 3));
         assert!(parse("--version").unwrap().0.version);
+        let (options, rest) = parse("-e no --ask --mode multi -t d").unwrap();
+        assert_eq!((options.escape, options.mode, rest), (false, Some(Mode::Multiline), 1));
+        assert_eq!(parse("-m tab d").unwrap().0.mode, Some(Mode::Tabular));
+        let wrong = parse("-e maybe d").unwrap_err().text;
+        assert_eq!(wrong, "Error: 'maybe' is not a valid argument for '-e' option.");
+        assert_eq!(parse("-m").unwrap_err().text, "Error: missing argument for '-m' option.");
         assert_eq!(parse("-x c").unwrap_err().text, "Error: Option '-x' is unknown, try 'nmcli -help'.");
         assert_eq!(parse("-f").unwrap_err().text, "Error: missing argument for '-f' option.");
         assert!(parse("-f a,,b c").is_err());

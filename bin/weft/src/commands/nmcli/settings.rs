@@ -2,15 +2,17 @@
 
 use super::failure::Failure;
 use crate::commands::profiles::address::Family;
+use crate::commands::profiles::inert::{self, InertProperty};
 use crate::commands::profiles::profile::{INFINIBAND, Method, Profile};
 use crate::commands::profiles::properties::{Change, PROPERTIES, Property};
 
 /// Words of `add` that stand for properties.
-const ALIASES: [(&str, &str); 12] = [
+const ALIASES: [(&str, &str); 13] = [
     ("type", "connection.type"),
     ("con-name", "connection.id"),
     ("ifname", "connection.interface-name"),
     ("autoconnect", "connection.autoconnect"),
+    ("master", "connection.master"),
     ("transport-mode", "infiniband.transport-mode"),
     // Red Hat's guide.
     ("transportmode", "infiniband.transport-mode"),
@@ -22,14 +24,19 @@ const ALIASES: [(&str, &str); 12] = [
     ("gw6", "ipv6.gateway"),
 ];
 
-/// Settings of NetworkManager's profiles for an InfiniBand device.
-const SETTINGS: [&str; 10] =
-    ["connection", "infiniband", "sriov", "ethtool", "match", "ipv4", "ipv6", "hostname", "tc", "proxy"];
+/// A property that NetworkManager knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Known {
+    /// One with an effect.
+    Effective(Property),
+    /// One without.
+    Inert(InertProperty),
+}
 
 /// A property and its new value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assignment {
-    property: Property,
+    property: Known,
     /// Its name, for errors.
     name: String,
     change: Change,
@@ -58,7 +65,7 @@ pub fn parse(words: &[String], has_aliases: bool) -> Result<Vec<Assignment>, Fai
             }
             "ip4" | "ip6" if has_aliases => {
                 let family = if name == "ip4" { Family::V4 } else { Family::V6 };
-                let property = Property::Addresses(family);
+                let property = Known::Effective(Property::Addresses(family));
                 Assignment {
                     property,
                     name: name.to_owned(),
@@ -81,28 +88,36 @@ pub fn parse(words: &[String], has_aliases: bool) -> Result<Vec<Assignment>, Fai
 }
 
 /// Finds a property by its name, in which setting and property may be abbreviated.
-fn find(name: &str) -> Result<(Property, String), Failure> {
+fn find(name: &str) -> Result<(Known, String), Failure> {
     let invalid = || Failure::input(&format!("invalid <setting>.<property> '{name}'."));
     let (setting, key) = name.split_once('.').filter(|(setting, _)| !setting.is_empty()).ok_or_else(invalid)?;
-    let Some(setting) = SETTINGS.iter().find(|known| known.starts_with(setting)) else {
-        let known = SETTINGS.join(", ");
+    let settings = inert::settings();
+    let Some(setting) = settings.into_iter().find(|known| known.starts_with(setting)) else {
+        let known = settings.join(", ");
         return Err(Failure::input(&format!(
             "invalid or not allowed setting '{setting}': '{setting}' not among [{known}]."
         )));
     };
     if let Some(property) = Property::find(setting, key) {
-        return Ok((property, format!("{setting}.{key}")));
+        return Ok((Known::Effective(property), format!("{setting}.{key}")));
     }
-    let of_setting = || PROPERTIES.into_iter().filter(|(in_setting, ..)| in_setting == setting);
+    let inert = |key: &str| InertProperty::find(setting, key).map(|found| (found.full_name(), Known::Inert(found)));
+    if let Some((name, property)) = inert(key) {
+        return Ok((property, name));
+    }
+    let of_setting = || PROPERTIES.into_iter().filter(|(in_setting, ..)| *in_setting == setting);
     let mut abbreviated = of_setting().filter(|(_, known, _)| !key.is_empty() && known.starts_with(key));
     if let (Some((_, known, property)), None) = (abbreviated.next(), abbreviated.next()) {
-        return Ok((property, format!("{setting}.{known}")));
+        return Ok((Known::Effective(property), format!("{setting}.{known}")));
     }
-    let known: Vec<&str> = of_setting().map(|(_, known, _)| known).collect();
-    Err(Failure::input(&match known.as_slice() {
-        [] => format!("setting '{setting}' has no effect on a host of a fabric."),
-        _ => format!("invalid property '{key}': '{key}' not among [{}].", known.join(", ")),
-    }))
+    let mut abbreviated = InertProperty::names(setting).filter(|known| !key.is_empty() && known.starts_with(key));
+    if let (Some(known), None) = (abbreviated.next(), abbreviated.next())
+        && let Some((name, property)) = inert(known)
+    {
+        return Ok((property, name));
+    }
+    let known: Vec<&str> = of_setting().map(|(_, known, _)| known).chain(InertProperty::names(setting)).collect();
+    Err(Failure::input(&format!("invalid property '{key}': '{key}' not among [{}].", known.join(", "))))
 }
 
 /// Applies assignments to a profile, and checks it.
@@ -111,12 +126,16 @@ fn find(name: &str) -> Result<(Property, String), Failure> {
 /// A value is wrong.
 pub fn apply(profile: &mut Profile, all: &[Assignment]) -> Result<(), Failure> {
     for Assignment { property, name, change, value, is_static } in all {
-        // "*" is any interface.
-        let value = if *property == Property::InterfaceName && value == "*" { "" } else { value };
-        property
-            .change(profile, *change, value)
-            .map_err(|why| Failure::input(&format!("failed to modify {name}: {}.", why.trim_end_matches('.'))))?;
-        if let (true, Property::Addresses(family)) = (*is_static, property) {
+        let changed = match property {
+            // "*" is any interface.
+            Known::Effective(Property::InterfaceName) if value == "*" => {
+                Property::InterfaceName.change(profile, *change, "")
+            }
+            Known::Effective(property) => property.change(profile, *change, value),
+            Known::Inert(property) => property.change(profile, *change, value),
+        };
+        changed.map_err(|why| Failure::input(&format!("failed to modify {name}: {}.", why.trim_end_matches('.'))))?;
+        if let (true, Known::Effective(Property::Addresses(family))) = (*is_static, property) {
             profile.ip_mut(*family).method = Method::Manual;
         }
     }
@@ -125,7 +144,7 @@ pub fn apply(profile: &mut Profile, all: &[Assignment]) -> Result<(), Failure> {
 
 /// Returns the type that the words give, if any.
 pub fn has_type(all: &[Assignment]) -> Result<(), Failure> {
-    match all.iter().find(|one| one.property == Property::Type) {
+    match all.iter().find(|one| one.property == Known::Effective(Property::Type)) {
         None => Err(Failure::input("'type' argument is required.")),
         Some(one) if one.value == INFINIBAND => Ok(()),
         Some(one) => {
@@ -166,6 +185,13 @@ mod tests {
                 .unwrap();
         assert_eq!((short.ipv4.method, short.interface_name), (Method::Manual, None));
         assert_eq!((short.ipv6.addresses.len(), short.ipv4.dns.len()), (1, 1));
+    }
+
+    #[test]
+    fn properties_without_effect_are_kept() {
+        let profile = made("type infiniband connection.zone public ipv4.may-f no ipv6.addr-gen-mode eui64").unwrap();
+        let kept: Vec<_> = profile.others.iter().map(|entry| (entry.key.as_str(), entry.value.as_str())).collect();
+        assert_eq!(kept, [("zone", "public"), ("may-fail", "false"), ("addr-gen-mode", "eui64")]);
     }
 
     #[test]

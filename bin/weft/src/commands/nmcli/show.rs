@@ -4,6 +4,7 @@ use super::device;
 use super::failure::{Failure, Refused};
 use super::options::Options;
 use super::table;
+use crate::commands::profiles::inert::{self, InertProperty};
 use crate::commands::profiles::profile::INFINIBAND;
 use crate::commands::profiles::properties::PROPERTIES;
 use crate::commands::profiles::session::{Session, Stored};
@@ -42,10 +43,17 @@ fn row(one: &Stored) -> Vec<(&'static str, String)> {
 /// # Errors
 /// There is no such field.
 pub fn details(options: &Options, one: &Stored) -> Result<(), Failure> {
-    let mut rows: Vec<(String, String)> = PROPERTIES
-        .into_iter()
-        .map(|(setting, name, property)| (format!("{setting}.{name}"), property.get(&one.profile)))
-        .collect();
+    let effective = PROPERTIES.into_iter();
+    let effective =
+        effective.map(|(setting, name, property)| (format!("{setting}.{name}"), property.get(&one.profile)));
+    let inert = InertProperty::shown(&one.profile).into_iter();
+    let inert = inert.map(|property| (property.full_name(), property.get(&one.profile)));
+    let mut rows: Vec<(String, String)> = effective.chain(inert).collect();
+    // A setting is in one piece.
+    rows.sort_by_key(|(name, _)| {
+        let setting = name.split('.').next().unwrap_or_default();
+        inert::settings().iter().position(|known| *known == setting)
+    });
     if let Some(active) = &one.active {
         rows.push(("GENERAL.NAME".to_owned(), one.profile.id.clone()));
         rows.push(("GENERAL.UUID".to_owned(), one.profile.uuid.clone()));

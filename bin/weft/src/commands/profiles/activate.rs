@@ -50,8 +50,8 @@ pub fn activate(session: &mut Session, profile: &Profile) -> Result<(Activation,
     }
     let planned = plan::activation(profile, &session.seen()?).map_err(Failure::Obstacle)?;
     if let Err(failure) = carry_out(session, &planned.steps) {
-        let undo = plan::deactivation(profile, &planned.interface, planned.parent.as_deref(), planned.makes_child);
-        for step in undo {
+        let Activation { interface, parent, makes_child, kept, .. } = &planned;
+        for step in plan::deactivation(profile, interface, parent.as_deref(), *makes_child, kept) {
             let _ = run(session, &step, Stdio::null());
         }
         return Err(Failure::Step(failure));
@@ -65,6 +65,7 @@ pub fn activate(session: &mut Session, profile: &Profile) -> Result<(Activation,
         ifindex,
         interface: planned.interface.clone(),
         made_child: planned.makes_child,
+        kept: planned.kept.clone(),
         applied: profile.clone(),
     };
     session.set_active(&active)?;
@@ -79,7 +80,8 @@ pub fn deactivate(session: &mut Session, stored: &Stored) -> Result<(), String> 
     let Some(active) = &stored.active else { return Ok(()) };
     let seen = session.seen()?;
     let parent = seen.iter().find(|one| one.name == active.interface).and_then(|one| one.parent.clone());
-    for step in plan::deactivation(&active.applied, &active.interface, parent.as_deref(), active.made_child) {
+    let Active { interface, made_child, kept, applied, .. } = active;
+    for step in plan::deactivation(applied, interface, parent.as_deref(), *made_child, kept) {
         let done = run(session, &step, Stdio::null());
         if matches!(step, Step::DeleteChild { .. }) {
             done?;
@@ -91,9 +93,17 @@ pub fn deactivate(session: &mut Session, stored: &Stored) -> Result<(), String> 
 /// Carries out steps in their order.
 ///
 /// # Errors
-/// The first step that fails, with the reason.
+/// The first step that fails, with the reason. A link that was switched off for it is on again.
 pub fn carry_out(session: &mut Session, steps: &[Step]) -> Result<(), String> {
-    steps.iter().try_for_each(|step| run(session, step, Stdio::piped()))
+    for (number, step) in steps.iter().enumerate() {
+        if let Err(why) = run(session, step, Stdio::piped()) {
+            for step in plan::restoration(steps, number) {
+                let _ = run(session, &step, Stdio::null());
+            }
+            return Err(why);
+        }
+    }
+    Ok(())
 }
 
 fn run(session: &mut Session, step: &Step, errors: Stdio) -> Result<(), String> {

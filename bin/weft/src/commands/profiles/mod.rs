@@ -3,6 +3,8 @@
 
 pub mod activate;
 pub mod address;
+pub mod inert;
+mod kernel_state;
 mod keyfile;
 pub mod nmconnection;
 pub mod plan;

@@ -3,9 +3,10 @@
 
 use std::fmt;
 
-use super::address::Family;
+use super::address::{Cidr, Family, Route};
+use super::kernel_state::{KernelState, anywhere};
 use super::profile::{Method, Profile, Transport};
-use super::step::Step;
+use super::step::{METRIC, Step};
 use super::udev::{Attributes, NameRule};
 
 /// An IPoIB interface of the host.
@@ -25,6 +26,8 @@ pub struct SeenInterface {
     pub parent: Option<String>,
     /// Whether it is switched on.
     pub is_up: bool,
+    /// Its addresses and routes.
+    pub kernel: KernelState,
 }
 
 /// Why a profile cannot be activated.
@@ -78,6 +81,8 @@ pub struct Activation {
     pub makes_child: bool,
     /// Its steps in their order.
     pub steps: Vec<Step>,
+    /// Numbers of the profile's address steps that are not needed, since the interface has what they add.
+    pub kept: Vec<usize>,
     /// Settings that do not have their effect, for the user.
     pub notes: Vec<String>,
 }
@@ -103,6 +108,7 @@ pub fn activation(profile: &Profile, seen: &[SeenInterface]) -> Result<Activatio
         None => (find_port(profile.interface_name.as_deref(), profile, seen)?.name.clone(), None, false),
     };
     steps.push(Step::SetMode { interface: interface.clone(), mode: profile.transport });
+    let before = seen.iter().find(|one| one.name == interface);
     let mut notes = Vec::new();
     match profile.mtu {
         Some(mtu) if mtu > mtu_max(profile.transport) => notes.push(format!(
@@ -114,11 +120,31 @@ pub fn activation(profile: &Profile, seen: &[SeenInterface]) -> Result<Activatio
         None => {}
     }
     steps.push(Step::SetUp { interface: interface.clone() });
+    let (done, needed): (Vec<_>, Vec<_>) =
+        address_steps(profile, &interface).into_iter().enumerate().partition(|(_, step)| is_done(step, before));
+    steps.extend(needed.into_iter().map(|(_, step)| step));
+    let kept = done.into_iter().map(|(number, _)| number).collect();
     for family in [Family::V4, Family::V6] {
-        steps.extend(address_steps(profile, family, &interface));
         notes.extend(notes_of(profile, family, parent.is_some()));
     }
-    Ok(Activation { interface, parent, makes_child, steps, notes })
+    Ok(Activation { interface, parent, makes_child, steps, kept, notes })
+}
+
+/// Returns whether an interface has what a step adds.
+fn is_done(step: &Step, before: Option<&SeenInterface>) -> bool {
+    let Some(SeenInterface { kernel: KernelState { addresses, routes }, .. }) = before else { return false };
+    // An IPv6 address is on an interface once, whatever its prefix.
+    let has = |wanted: &Cidr| addresses.iter().any(|one| one == wanted || one.ip.is_ipv6() && one.ip == wanted.ip);
+    match step {
+        Step::AddAddress { address, .. } | Step::AddLinkRoute { address, .. } => has(address),
+        Step::AddDefaultRoute { via, .. } => {
+            routes.contains(&Route { to: anywhere(Family::of(*via)), via: Some(*via), metric: Some(METRIC) })
+        }
+        Step::AddRoute { route, .. } => {
+            routes.contains(&Route { metric: Some(route.metric.unwrap_or(METRIC)), ..*route })
+        }
+        _ => false,
+    }
 }
 
 /// Returns the largest MTU of a mode: in datagram mode, that of a link with an MTU of 4096.
@@ -159,7 +185,12 @@ fn existing_child(name: &str, p_key: u16, port: &SeenInterface, seen: &[SeenInte
     }
 }
 
-fn address_steps(profile: &Profile, family: Family, interface: &str) -> Vec<Step> {
+/// Returns the steps that add the addresses and routes of a profile.
+fn address_steps(profile: &Profile, interface: &str) -> Vec<Step> {
+    [Family::V4, Family::V6].into_iter().flat_map(|family| steps_of_family(profile, family, interface)).collect()
+}
+
+fn steps_of_family(profile: &Profile, family: Family, interface: &str) -> Vec<Step> {
     let (ip, interface) = (profile.ip(family), || interface.to_owned());
     if matches!(ip.method, Method::Disabled | Method::Ignore | Method::Shared | Method::LinkLocal) {
         return Vec::new();
@@ -195,18 +226,33 @@ fn notes_of(profile: &Profile, family: Family, is_child: bool) -> Vec<String> {
     notes
 }
 
-/// Plans the end of an activation: the steps that undo those of a profile.
-pub fn deactivation(profile: &Profile, interface: &str, parent: Option<&str>, made_child: bool) -> Vec<Step> {
+/// Plans the end of an activation: the steps that undo those of a profile, except for those that were not needed (`kept`).
+pub fn deactivation(
+    profile: &Profile,
+    interface: &str,
+    parent: Option<&str>,
+    made_child: bool,
+    kept: &[usize],
+) -> Vec<Step> {
     if let (true, Some(parent), Some((_, p_key, _))) = (made_child, parent, profile.child()) {
         return vec![Step::DeleteChild { parent: parent.to_owned(), p_key, name: interface.to_owned() }];
     }
-    let mut steps = Vec::new();
-    for family in [Family::V4, Family::V6] {
-        let mut undone: Vec<Step> = address_steps(profile, family, interface).into_iter().filter_map(undo).collect();
-        undone.reverse();
-        steps.extend(undone);
-    }
+    let numbered = address_steps(profile, interface).into_iter().enumerate();
+    let added = numbered.filter(|(number, _)| !kept.contains(number)).map(|(_, step)| step);
+    let mut steps: Vec<Step> = added.filter_map(undo).collect();
+    steps.reverse();
     steps
+}
+
+/// Plans what follows the failure of a step: a link that was switched off for it goes on again, under its old name or, if
+/// the failure came later, its new one.
+pub fn restoration(steps: &[Step], failed: usize) -> Vec<Step> {
+    match (failed.checked_sub(1).and_then(|before| steps.get(before)), steps.get(failed)) {
+        (Some(Step::SetDown { interface }), Some(Step::Rename { from, to })) if interface == from => {
+            [from, to].map(|interface| Step::SetUp { interface: interface.clone() }).to_vec()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Returns the opposite of a step; `None` if there is none, or the kernel takes it with another one.
@@ -265,18 +311,36 @@ fn follow(activation: &Activation, profile: &Profile, seen: &mut Vec<SeenInterfa
     }
     let port = seen.iter().find(|one| Some(&one.name) == activation.parent.as_ref());
     if let (true, Some(port), Some((_, p_key, name))) = (activation.makes_child, port, profile.child()) {
-        let child = SeenInterface { parent: Some(port.name.clone()), p_key, name, is_up: true, ..port.clone() };
+        let child = SeenInterface {
+            parent: Some(port.name.clone()),
+            p_key,
+            name,
+            is_up: true,
+            kernel: KernelState::default(),
+            ..port.clone()
+        };
         seen.push(child);
     }
 }
 
-/// A profile that is to be in effect, or not.
+/// A profile to store, and whether to activate it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wanted {
     /// The profile.
     pub profile: Profile,
-    /// Whether it is to be active.
-    pub is_up: bool,
+    /// Whether it is to be active; `None`: as it is.
+    pub is_up: Option<bool>,
+}
+
+/// The wanted state of a profile.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Goal {
+    /// It is activated.
+    Up(Activation),
+    /// An activation ends.
+    Down,
+    /// An activation stays, and none begins.
+    AsItIs,
 }
 
 /// The plan for a host: rules, then profiles.
@@ -284,8 +348,8 @@ pub struct Wanted {
 pub struct HostPlan {
     /// New names of interfaces.
     pub renames: Vec<Step>,
-    /// Profiles in the order in which they are stored; those that are to be active with their activations.
-    pub profiles: Vec<(Profile, Option<Activation>)>,
+    /// Profiles in the order in which they are stored.
+    pub profiles: Vec<(Profile, Goal)>,
 }
 
 /// Plans what rules and profiles change on a host. Interfaces of ports come before their children.
@@ -299,13 +363,18 @@ pub fn host(rules: &[NameRule], wanted: &[Wanted], seen: &[SeenInterface]) -> Re
     ordered.sort_by_key(|one| one.profile.child().is_some());
     let mut profiles = Vec::new();
     for Wanted { profile, is_up } in ordered {
-        if !is_up {
-            profiles.push((profile.clone(), None));
+        let goal = match is_up {
+            None => Some(Goal::AsItIs),
+            Some(false) => Some(Goal::Down),
+            Some(true) => None,
+        };
+        if let Some(goal) = goal {
+            profiles.push((profile.clone(), goal));
             continue;
         }
         let planned = activation(profile, &seen).map_err(|obstacle| format!("profile {}: {obstacle}", profile.id))?;
         follow(&planned, profile, &mut seen);
-        profiles.push((profile.clone(), Some(planned)));
+        profiles.push((profile.clone(), Goal::Up(planned)));
     }
     Ok(HostPlan { renames, profiles })
 }
@@ -326,6 +395,7 @@ mod tests {
             p_key: 0xffff,
             parent: None,
             is_up: true,
+            kernel: KernelState::default(),
         }
     }
 
@@ -362,15 +432,62 @@ mod tests {
         follow(&planned, &guide, &mut seen);
         let again = activation(&guide, &seen).unwrap();
         assert!(!again.makes_child && lines(&again.steps) == expected[1..]);
-        let undone = deactivation(&guide, "ib0.8002", Some("ib0"), true);
+        let undone = deactivation(&guide, "ib0.8002", Some("ib0"), true, &[]);
         assert_eq!(lines(&undone), ["ip link delete dev ib0.8002"]);
-        let undone = deactivation(&guide, "ib0.8002", Some("ib0"), false);
+        let undone = deactivation(&guide, "ib0.8002", Some("ib0"), false, &[]);
         let expected = [
+            "ip address delete 2001:db8:1::1/32 dev ib0.8002",
             "ip -4 route delete default via 192.0.2.254 dev ib0.8002 proto static metric 150",
             "ip address delete 192.0.2.1/24 dev ib0.8002",
-            "ip address delete 2001:db8:1::1/32 dev ib0.8002",
         ];
         assert_eq!(lines(&undone), expected);
+    }
+
+    #[test]
+    fn what_an_interface_had_before_outlives_an_activation() {
+        let text = "[ipv4]\nmethod=manual\naddress1=192.0.2.1/24,192.0.2.254\naddress2=192.0.2.2/24\n\
+                    route1=198.51.100.0/24,192.0.2.3\nroute2=203.0.113.0/24,192.0.2.3,7\n[ipv6]\nmethod=manual\n\
+                    address1=2001:db8::1/64\n";
+        let (profile, mut before) = (profile(text), ib(0));
+        let cidr = |text: &str| Family::of(text.split('/').next().unwrap().parse().unwrap()).cidr(text).unwrap();
+        before.kernel.addresses = vec![cidr("10.0.0.1/8"), cidr("192.0.2.1/24"), cidr("2001:db8::1/128")];
+        before.kernel.routes = vec![
+            Route { to: anywhere(Family::V4), via: Some("192.0.2.254".parse().unwrap()), metric: Some(150) },
+            Route { to: cidr("198.51.100.0/24"), via: Some("192.0.2.3".parse().unwrap()), metric: Some(0) },
+            Route { to: cidr("203.0.113.0/24"), via: Some("192.0.2.3".parse().unwrap()), metric: Some(7) },
+        ];
+        let planned = activation(&profile, &[before]).unwrap();
+        let added = [
+            "ip address replace 192.0.2.2/24 broadcast + dev ib0 noprefixroute",
+            "ip -4 route replace 192.0.2.0/24 dev ib0 proto kernel scope link src 192.0.2.2 metric 150",
+            "ip -4 route replace 198.51.100.0/24 via 192.0.2.3 dev ib0 proto static metric 150",
+        ];
+        assert_eq!(lines(&planned.steps)[2..], added);
+        let undone = deactivation(&profile, "ib0", None, false, &planned.kept);
+        let expected = [
+            "ip -4 route delete 198.51.100.0/24 via 192.0.2.3 dev ib0 proto static metric 150",
+            "ip address delete 192.0.2.2/24 dev ib0",
+        ];
+        assert_eq!(lines(&undone), expected);
+    }
+
+    #[test]
+    fn a_link_that_was_switched_off_for_a_failed_rename_goes_on_again() {
+        let rules = udev::parse("KERNEL==\"ib0\", NAME=\"lo\"\n").unwrap().0;
+        let steps = renames(&rules, &mut [ib(0)]).unwrap();
+        assert_eq!(lines(&restoration(&steps, 1)), ["ip link set dev ib0 up", "ip link set dev lo up"]);
+        assert_eq!((restoration(&steps, 0), restoration(&steps, 2)), (Vec::new(), Vec::new()));
+        let steps = renames(&rules, &mut [SeenInterface { is_up: false, ..ib(0) }]).unwrap();
+        assert_eq!((steps.len(), restoration(&steps, 0)), (1, Vec::new()), "it was off before");
+    }
+
+    #[test]
+    fn only_a_state_of_down_ends_an_activation() {
+        let wanted = |is_up| Wanted { profile: profile("interface-name=ib0\n"), is_up };
+        let goals = [None, Some(false), Some(true)].map(wanted);
+        let planned = host(&[], &goals, &[ib(0)]).unwrap();
+        let goals: Vec<_> = planned.profiles.into_iter().map(|(_, goal)| goal).collect();
+        assert!(matches!(&goals[..], [Goal::AsItIs, Goal::Down, Goal::Up(_)]), "{goals:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::fs;
 use weft_ipc::{Client, ConnectError, ConnectOptions, HOST_VARIABLE, HostFile, IpoibInterface, Spawn};
 use weft_tool::fabric::spell;
 
+use super::kernel_state;
 use super::nmconnection;
 use super::plan::SeenInterface;
 use super::profile::{Profile, random_uuid};
@@ -43,6 +44,8 @@ pub struct Active {
     pub interface: String,
     /// Whether the activation made the interface.
     pub made_child: bool,
+    /// Numbers of the profile's address steps that were not needed, as in [`super::plan::Activation`].
+    pub kept: Vec<usize>,
     /// The profile as it was activated.
     pub applied: Profile,
 }
@@ -99,8 +102,10 @@ impl Session {
     pub fn seen(&mut self) -> Result<Vec<SeenInterface>, String> {
         let all = self.interfaces()?;
         let names: BTreeMap<u32, String> = all.iter().map(|one| (one.ifindex, one.name.clone())).collect();
+        let mut kernel = kernel_state::read();
         let seen = all.into_iter().map(|one| SeenInterface {
             is_up: is_up(&one.name),
+            kernel: kernel.remove(&one.name).unwrap_or_default(),
             address_text: address_text(&one.address),
             address: one.address,
             port: one.port.saturating_sub(1),
@@ -166,8 +171,9 @@ impl Session {
     /// # Errors
     /// The text is for the user.
     pub fn set_active(&mut self, active: &Active) -> Result<(), String> {
-        let Active { number, ifindex, made_child, applied, .. } = active;
-        let numbers = format!("{number} {ifindex} {}", u8::from(*made_child));
+        let Active { number, ifindex, made_child, kept, applied, .. } = active;
+        let kept: String = kept.iter().map(|number| format!(" {number}")).collect();
+        let numbers = format!("{number} {ifindex} {}{kept}", u8::from(*made_child));
         let content = format!("{numbers}{SEPARATOR}{}", nmconnection::format(applied));
         self.client.write_host_file(&format!("{ACTIVE}{}", applied.uuid), &content).map_err(spell)
     }
@@ -186,16 +192,22 @@ fn read_active(content: &str, interfaces: &[IpoibInterface]) -> Option<Active> {
     let (numbers, profile) = content.split_once(SEPARATOR)?;
     let mut numbers = numbers.split(' ').map(|number| number.parse::<u32>().ok());
     let (number, ifindex, made_child) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    let kept = numbers.map(|number| Some(number? as usize)).collect::<Option<_>>()?;
     let interface = interfaces.iter().find(|one| one.ifindex == ifindex)?.name.clone();
     let applied = nmconnection::parse(profile, "").ok()?.profile;
-    Some(Active { number, ifindex, interface, made_child: made_child != 0, applied })
+    Some(Active { number, ifindex, interface, made_child: made_child != 0, kept, applied })
 }
 
 /// Whether an interface is switched on; `false` if that cannot be read.
 fn is_up(name: &str) -> bool {
-    let flags = fs::read_to_string(format!("/sys/class/net/{name}/flags")).unwrap_or_default();
-    let digits = flags.trim().strip_prefix("0x").unwrap_or_default();
+    let flags = attribute(name, "flags");
+    let digits = flags.strip_prefix("0x").unwrap_or_default();
     u32::from_str_radix(digits, 16).is_ok_and(|flags| flags & 1 != 0)
+}
+
+/// Reads an interface's attribute in /sys; empty if that fails.
+fn attribute(interface: &str, name: &str) -> String {
+    fs::read_to_string(format!("/sys/class/net/{interface}/{name}")).unwrap_or_default().trim().to_owned()
 }
 
 #[cfg(test)]
@@ -218,12 +230,13 @@ mod tests {
     #[test]
     fn an_activation_ends_with_its_interface() {
         let profile = nmconnection::format(&Profile::new("x", "u"));
-        let content = format!("3 7 1\n{profile}");
+        let content = format!("3 7 1 0 4\n{profile}");
         let active = read_active(&content, &[interface(2), interface(7)]).unwrap();
+        assert_eq!(active.kept, [0, 4]);
         assert_eq!((active.number, active.interface.as_str(), active.made_child), (3, "ib7", true));
         assert_eq!(active.applied, Profile::new("x", "u"));
         assert_eq!(read_active(&content, &[interface(2)]), None);
-        for bad in ["", "3 7\n", "x 7 1\n", "3 7 1", "3 7 1\nnonsense"] {
+        for bad in ["", "3 7\n", "x 7 1\n", "3 7 1", "3 7 1\nnonsense", "3 7 1 x\n"] {
             assert_eq!(read_active(bad, &[interface(7)]), None, "{bad}");
         }
     }

@@ -7,7 +7,7 @@ use super::address::{Cidr, Family, Route};
 use super::profile::Transport;
 
 /// Metric of routes that profiles make: NetworkManager's for an InfiniBand device.
-const METRIC: u32 = 150;
+pub(super) const METRIC: u32 = 150;
 
 /// A step.
 #[derive(Clone, PartialEq, Eq, Debug)]
