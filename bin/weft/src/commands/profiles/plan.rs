@@ -26,6 +26,10 @@ pub struct SeenInterface {
     pub parent: Option<String>,
     /// Whether it is switched on.
     pub is_up: bool,
+    /// Its mode.
+    pub mode: Transport,
+    /// Its MTU.
+    pub mtu: u32,
     /// Its addresses and routes.
     pub kernel: KernelState,
 }
@@ -110,7 +114,7 @@ pub fn activation(profile: &Profile, seen: &[SeenInterface]) -> Result<Activatio
     steps.push(Step::SetMode { interface: interface.clone(), mode: profile.transport });
     let before = seen.iter().find(|one| one.name == interface);
     let mut notes = Vec::new();
-    match profile.mtu {
+    match profile.mtu.or_else(|| mtu_to_keep(before?, profile.transport)) {
         Some(mtu) if mtu > mtu_max(profile.transport) => notes.push(format!(
             "infiniband.mtu: {mtu} is too large for {} mode (at most {}): the interface keeps its MTU",
             profile.transport.name(),
@@ -128,6 +132,15 @@ pub fn activation(profile: &Profile, seen: &[SeenInterface]) -> Result<Activatio
         notes.extend(notes_of(profile, family, parent.is_some()));
     }
     Ok(Activation { interface, parent, makes_child, steps, kept, notes })
+}
+
+/// Returns the MTU that a user gave an interface, if a change of the mode would set another one that the profile does not
+/// ask for.
+fn mtu_to_keep(before: &SeenInterface, mode: Transport) -> Option<u32> {
+    /// Those of links, less the header of IPoIB; and that of connected mode.
+    const USUAL: [u32; 6] = [252, 508, 1020, 2044, 4092, 65520];
+    let is_users = before.mode != mode && !USUAL.contains(&before.mtu) && before.mtu <= mtu_max(mode);
+    is_users.then_some(before.mtu)
 }
 
 /// Returns whether an interface has what a step adds.
@@ -395,6 +408,8 @@ mod tests {
             p_key: 0xffff,
             parent: None,
             is_up: true,
+            mode: Transport::Datagram,
+            mtu: 2044,
             kernel: KernelState::default(),
         }
     }
@@ -469,6 +484,21 @@ mod tests {
             "ip address delete 192.0.2.2/24 dev ib0",
         ];
         assert_eq!(lines(&undone), expected);
+    }
+
+    #[test]
+    fn a_user_s_mtu_outlives_a_change_of_the_mode() {
+        let connected = profile("[infiniband]\ntransport-mode=connected\n");
+        let datagram = profile("[infiniband]\ntransport-mode=datagram\n");
+        let set = |profile: &Profile, mode, mtu| {
+            let steps = activation(profile, &[SeenInterface { mode, mtu, ..ib(0) }]).unwrap().steps;
+            steps.into_iter().find_map(|step| if let Step::SetMtu { mtu, .. } = step { Some(mtu) } else { None })
+        };
+        assert_eq!(set(&connected, Transport::Datagram, 1500), Some(1500));
+        assert_eq!(set(&connected, Transport::Datagram, 2044), None, "the mode's own");
+        assert_eq!(set(&connected, Transport::Connected, 9000), None, "nothing changes it");
+        assert_eq!(set(&datagram, Transport::Connected, 1500), Some(1500));
+        assert_eq!(set(&datagram, Transport::Connected, 9000), None, "too large");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use weft_tool::fabric::spell;
 use super::kernel_state;
 use super::nmconnection;
 use super::plan::SeenInterface;
-use super::profile::{Profile, random_uuid};
+use super::profile::{Profile, Transport, random_uuid};
 use crate::commands::run::interfaces::address_text;
 
 /// Names of the files: of profiles, and of those that are active.
@@ -105,6 +105,8 @@ impl Session {
         let mut kernel = kernel_state::read();
         let seen = all.into_iter().map(|one| SeenInterface {
             is_up: is_up(&one.name),
+            mode: if one.is_connected() { Transport::Connected } else { Transport::Datagram },
+            mtu: attribute(&one.name, "mtu").parse().unwrap_or_default(),
             kernel: kernel.remove(&one.name).unwrap_or_default(),
             address_text: address_text(&one.address),
             address: one.address,
