@@ -2,7 +2,11 @@
 //! connection manager's configfs.
 
 use anyhow::{Context, Result, ensure};
+use std::time::Duration;
 use weft_interop::{Fabric, Lab, Shape, Table, Who, product, skip};
+
+/// Time limit of a program.
+const LIMIT: Duration = Duration::from_secs(30);
 
 const TOOLS: &[&str] = &["ip", "lsmod", "modinfo", "modprobe", "find"];
 
@@ -66,6 +70,24 @@ fn modules_are_shown_as_guides_show_them() {
             ensure!(text.contains("modinfo: ERROR: Module no_such_module not found"), "{text}");
             ensure!(text.contains("modprobe: FATAL: Module no_such_module not found"), "{text}");
             used_by(&text, "ib_uverbs", &["rdma_ucm", "rdma_rxe"])
+        });
+        table.case(&format!("{who:?}: without inotify instances"), || {
+            if !skip::have("inotify", &["unshare"]) {
+                return Ok(());
+            }
+            let (weft, device) = (product::weft()?.display().to_string(), lab.device(lab.client())?.name.clone());
+            let inner = format!(
+                "modprobe mlx5_ib && lsmod; modprobe -r mlx5_ib; set -- {device}; {MAKE_DIRECTORY}; cat default_roce_tos; \
+                 echo 96 > default_roce_tos; sleep 1; cat default_roce_tos; echo 300 > default_roce_tos; sleep 1; \
+                 cat default_roce_tos; echo 0 > default_roce_tos; sleep 1"
+            );
+            let limit = "echo 0 > /proc/sys/user/max_inotify_instances";
+            let line = format!("{limit} && exec {weft} run -- sh -c '{inner}'");
+            let started = lab.start_bare(lab.client(), who, &["unshare", "--user", "--map-root-user", "sh", "-c", &line])?;
+            let text = started.wait(LIMIT).success()?.text;
+            used_by(&text, "mlx5_core", &["mlx5_ib"])?;
+            ensure!(text.ends_with("0\n96\n96\n"), "{text}");
+            Ok(())
         });
         table.case(&format!("{who:?}: configfs"), || {
             let set = "cat default_roce_mode default_roce_tos; echo 104 > default_roce_tos; sleep 1; cat default_roce_tos; \

@@ -98,14 +98,14 @@ impl KeptConfig {
         }
     }
 
-    /// Watches the directory from now on, and makes files for it.
-    pub fn register(&mut self, watch: &WriteWatch, files: &mut Vec<LiveFile>) {
-        if watch.add_directory(&self.root).is_err() {
+    /// Watches the directory from now on, if there is a watch, and makes files for it.
+    pub fn register(&mut self, watch: Option<&WriteWatch>, files: &mut Vec<LiveFile>) {
+        if watch.is_some_and(|watch| watch.add_directory(&self.root).is_err()) {
             return;
         }
         for device in std::mem::take(&mut self.devices) {
             let dir = self.ready.join(&device.name);
-            let mut made = self.fill(Some(watch), &dir, &device, |_| String::new()).unwrap_or_default();
+            let mut made = self.fill(watch, &dir, &device, |_| String::new()).unwrap_or_default();
             // Without leases, their contents would come too late.
             if made.iter().any(|file| file.try_lease().is_err()) {
                 return;
@@ -251,7 +251,7 @@ mod tests {
             files: BTreeMap::new(),
         };
         let mut files = Vec::new();
-        kept.register(&WriteWatch::new().unwrap(), &mut files);
+        kept.register(None, &mut files);
         // The file system of temporary files may have no leases.
         if !files.is_empty() {
             assert!(files.iter().all(|file| file.from == Shown::Fixed && !file.path.starts_with(&root)));

@@ -90,14 +90,15 @@ impl Interfaces {
         }
     }
 
-    /// Does what users wrote, and restores the files' contents.
-    pub fn handle_writes(&mut self, options: &ConnectOptions) {
+    /// Does what users wrote, and restores the files' contents. Unless all of them are `closed`, an empty file is one that
+    /// a user is about to write.
+    pub fn handle_writes(&mut self, options: &ConnectOptions, closed: bool) {
         let mut written = Vec::new();
         for shown in self.of.values() {
             for (name, attribute) in shown.writable() {
                 let file = shown.dir.join(name);
                 let text = fs::read_to_string(&file).unwrap_or_default();
-                if text != attribute.text {
+                if text != attribute.text && (closed || !text.is_empty()) {
                     written.push((shown.interface.clone(), name, text, file, attribute.clone()));
                 }
             }

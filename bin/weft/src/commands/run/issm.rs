@@ -43,7 +43,8 @@ impl IssmPipe {
 /// Watches all pipes, with the session that sets IsSM; the session lasts as long as any pipe is open.
 pub struct IssmWatch {
     pipes: Vec<(IssmPipe, Option<OwnedFd>)>,
-    opened: OwnedFd,
+    /// Readable after an open; `None` if the user has no inotify instance left.
+    opened: Option<OwnedFd>,
     options: ConnectOptions,
     client: Option<UmadClient>,
 }
@@ -51,17 +52,22 @@ pub struct IssmWatch {
 impl IssmWatch {
     /// Starts to watch; `token` is the epoll token for opens, the tokens above it are those of the pipes' ends.
     pub fn new(pipes: Vec<IssmPipe>, options: ConnectOptions, epoll: &Epoll, token: u64) -> io::Result<IssmWatch> {
-        let opened = fifo::watch_opens(pipes.iter().map(|pipe| &pipe.pipe))?;
-        epoll.add(opened.as_fd(), token, Interest::READ)?;
+        let opened = fifo::watch_opens(pipes.iter().map(|pipe| &pipe.pipe)).ok();
+        opened.as_ref().map_or(Ok(()), |opened| epoll.add(opened.as_fd(), token, Interest::READ))?;
         let pipes = pipes.into_iter().map(|pipe| (pipe, None)).collect();
         let mut watch = IssmWatch { pipes, opened, options, client: None };
         watch.on_open(epoll, token);
         Ok(watch)
     }
 
+    /// Returns whether [`IssmWatch::on_open`] must be called periodically.
+    pub fn must_look(&self) -> bool {
+        self.opened.is_none()
+    }
+
     /// Handles the opening of any pipe.
     pub fn on_open(&mut self, epoll: &Epoll, token: u64) {
-        fifo::take(&self.opened);
+        self.opened.iter().for_each(fifo::take);
         for (place, (issm, writer)) in (1u64..).zip(&mut self.pipes) {
             if writer.is_some() {
                 continue;

@@ -37,6 +37,9 @@ const OPEN_HOUSE: Duration = Duration::from_millis(200);
 /// Refresh period of a file that a process keeps open.
 const PERIOD: Duration = Duration::from_secs(1);
 
+/// How often the keeper looks for opens and writes that the system does not report to it.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// The daemon's answers.
 #[derive(Default)]
 struct Fetched {
@@ -204,6 +207,8 @@ fn serve(
         false => Some(IssmWatch::new(pipes, options.clone(), &epoll, TOKEN_ISSM)?),
     };
     writers.register(&epoll, &mut files)?;
+    let must_look = writers.must_look() || issm.as_ref().is_some_and(IssmWatch::must_look);
+    let mut next_look = must_look.then(Instant::now);
     let mut ready = Vec::new();
     let mut fetched: Option<Instant> = None;
     let mut open_until: Option<Instant> = None;
@@ -226,8 +231,14 @@ fn serve(
                 open_until = Some(Instant::now() + OPEN_HOUSE);
             }
         }
-        let until_closed = open_until.map(|until| until.saturating_duration_since(Instant::now()));
-        let timeouts = [until_closed, viewer.look_every(), following.due_in()];
+        if next_look.is_some_and(|at| at <= now) {
+            writers.handle_writes(&mut files);
+            issm.iter_mut().for_each(|issm| issm.on_open(&epoll, TOKEN_ISSM));
+            next_look = Some(now + LOOK_EVERY);
+        }
+        let [until_closed, until_look] =
+            [open_until, next_look].map(|at| Some(at?.saturating_duration_since(Instant::now())));
+        let timeouts = [until_closed, until_look, viewer.look_every(), following.due_in()];
         epoll.wait(&mut ready, timeouts.into_iter().flatten().min())?;
         let may_have_ended = viewer.look_every().is_some() || ready.iter().any(|event| event.token == TOKEN_PROGRAM);
         if may_have_ended && !viewer.is_there(&epoll)? {

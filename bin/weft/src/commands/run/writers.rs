@@ -1,5 +1,6 @@
 //! The parts of a view that programs change: attributes of interfaces, kernel modules, and the connection manager's
-//! configfs. The view's keeper hears of a change by inotify, and tells the daemon.
+//! configfs. The view's keeper hears of a change by inotify, and tells the daemon. A user has few inotify instances
+//! (`fs.inotify.max_user_instances`): a keeper that gets none looks at the files periodically.
 
 use std::io;
 
@@ -26,7 +27,7 @@ pub struct Writers {
     pub config: Option<KeptConfig>,
     /// How the keeper reaches the daemon.
     pub options: ConnectOptions,
-    /// One watch for all files, since a user has few. Without one, writers hear nothing.
+    /// One watch for all files, since a user has few. Without one, [`Writers::handle_writes`] must be called periodically.
     watch: Option<WriteWatch>,
 }
 
@@ -41,14 +42,19 @@ impl Writers {
         Writers { interfaces, modules, config, options, watch: WriteWatch::new().ok() }
     }
 
+    /// Returns whether changes are noticed only by looking for them.
+    pub fn must_look(&self) -> bool {
+        self.watch.is_none() && (self.interfaces.is_some() || self.modules.is_some() || self.config.is_some())
+    }
+
     /// Adds all sources of changes to the poller, and does what the program changed already.
     pub fn register(&mut self, epoll: &Epoll, files: &mut Vec<LiveFile>) -> io::Result<()> {
         let watch = self.watch.as_ref();
         if let Some(watch) = watch {
             epoll.add(watch, TOKEN_WRITERS, Interest::READ)?;
-            self.config.iter_mut().for_each(|config| config.register(watch, files));
             self.modules.iter_mut().for_each(|modules| modules.register(watch));
         }
+        self.config.iter_mut().for_each(|config| config.register(watch, files));
         if let Some(interfaces) = &mut self.interfaces {
             interfaces.register(epoll, TOKEN_LINKS, watch)?;
             // The program runs already: a change before the first watch would be lost.

@@ -46,7 +46,7 @@ impl KeptInterfaces {
 
     /// Does what users wrote to files.
     pub fn handle_writes(&mut self, watch: Option<&WriteWatch>, options: &ConnectOptions) {
-        self.interfaces.handle_writes(options);
+        self.interfaces.handle_writes(options, watch.is_some());
         watch.into_iter().for_each(|watch| self.interfaces.watch(watch));
     }
 }
