@@ -53,6 +53,9 @@ pub const HOST_VARIABLE: &str = "WEFT_HOST";
 /// daemon. Lists of the user's programs leave it out.
 pub const VIEW_KEEPER: &str = "weft run (view)";
 
+/// Least time to wait for a daemon's answer, so that one that came in time is read after the deadline, too.
+const ANSWERS_WITHIN_MIN: Duration = Duration::from_millis(1);
+
 /// Environment variable with the faults that a program requests.
 const FAULT_VARIABLE: &str = "WEFT_FAULT";
 
@@ -162,17 +165,28 @@ fn attempt(options: &ConnectOptions, deadline: Instant) -> Result<OwnedFd, Failu
 }
 
 fn greet(fd: &OwnedFd, hello: &Hello, deadline: Instant) -> Result<HelloReply, Failure> {
-    let gone = |error: io::Error| match error.kind() {
+    send_hello(fd, hello)?;
+    receive_reply(fd, deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(100)))
+}
+
+fn gone(error: io::Error) -> Failure {
+    match error.kind() {
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::WouldBlock => Failure::Retry,
         _ => Failure::Final(error.into()),
-    };
+    }
+}
+
+fn send_hello(fd: &OwnedFd, hello: &Hello) -> Result<(), Failure> {
     let sent = unix::send(fd, &hello.encode(), &[], Wait::No);
     // A daemon out of descriptors answers before it reads the hello, and closes.
     if !matches!(&sent, Err(error) if error.kind() == io::ErrorKind::BrokenPipe) {
         sent.map_err(gone)?;
     }
-    let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(100));
-    unix::set_receive_timeout(fd, left).map_err(gone)?;
+    Ok(())
+}
+
+fn receive_reply(fd: &OwnedFd, within: Duration) -> Result<HelloReply, Failure> {
+    unix::set_receive_timeout(fd, within).map_err(gone)?;
     let mut buffer = [0; HELLO_REPLY_BYTES_MAX];
     let received = unix::recv(fd, &mut buffer, 0, Wait::Block).map_err(gone)?;
     let bytes = buffer.get(..received.len).unwrap_or_default();
@@ -230,20 +244,100 @@ pub fn offer_anchor(options: &ConnectOptions, anchor: BorrowedFd<'_>) -> Result<
 /// Stops the daemon, of whatever version; returns true if one ran. Programs that use it start another.
 pub fn stop_daemon(options: &ConnectOptions) -> Result<bool, ConnectError> {
     let deadline = Instant::now() + options.timeout;
+    let stopping = request_stop(options)?;
+    stopping.map_or(Ok(false), |stopping| stopping.wait(deadline).map(|()| true))
+}
+
+/// A daemon that was asked to stop.
+#[derive(Debug)]
+pub struct StoppingDaemon {
+    fd: OwnedFd,
+    timeout: Duration,
+}
+
+/// Asks the daemon to stop, without waiting for its answer; `None` if none runs.
+pub fn request_stop(options: &ConnectOptions) -> Result<Option<StoppingDaemon>, ConnectError> {
     let fd = match unix::connect_abstract(&options.socket_name) {
         Ok(fd) => fd,
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    match greet(&fd, &Hello::new(Purpose::Stop, &options.program), deadline) {
-        Ok(reply) => match reply.status {
-            HelloStatus::Stopping => Ok(true),
+    let stopping = StoppingDaemon { fd, timeout: options.timeout };
+    match send_hello(&stopping.fd, &Hello::new(Purpose::Stop, &options.program)) {
+        Ok(()) => Ok(Some(stopping)),
+        Err(failure) => Err(stopping.error(failure)),
+    }
+}
+
+impl StoppingDaemon {
+    /// Waits for its answer.
+    pub fn wait(self, deadline: Instant) -> Result<(), ConnectError> {
+        let left = deadline.saturating_duration_since(Instant::now()).max(ANSWERS_WITHIN_MIN);
+        let reply = receive_reply(&self.fd, left).map_err(|failure| self.error(failure))?;
+        match reply.status {
+            HelloStatus::Stopping => Ok(()),
             HelloStatus::OtherVersion => Err(ConnectError::other_version(reply.protocol)),
             HelloStatus::Refused | HelloStatus::NoHost | HelloStatus::Welcome => Err(ConnectError::Refused(reply.text)),
-        },
-        Err(Failure::Final(error)) => Err(error),
-        Err(Failure::NobodyThere | Failure::Retry) => {
-            Err(ConnectError::TimedOut { seconds: options.timeout.as_secs() })
         }
+    }
+
+    fn error(&self, failure: Failure) -> ConnectError {
+        match failure {
+            Failure::Final(error) => error,
+            Failure::NobodyThere | Failure::Retry => ConnectError::TimedOut { seconds: self.timeout.as_secs() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A daemon that answers the first hello after some time, or never.
+    fn serve(name: String, answers_after: Option<Duration>) -> std::thread::JoinHandle<()> {
+        let listener = unix::listen_abstract(&name, 1).unwrap();
+        std::thread::spawn(move || {
+            let fd = loop {
+                match unix::accept(&listener) {
+                    Ok(fd) => break fd,
+                    Err(_) => std::thread::sleep(Duration::from_millis(1)),
+                }
+            };
+            if let Some(after) = answers_after {
+                std::thread::sleep(after);
+                let reply = HelloReply::new(HelloStatus::Stopping, "").encode();
+                unix::send(&fd, &reply, &[], Wait::Block).unwrap();
+            }
+            // It stays connected as long as the client.
+            let is_over = || match unix::recv(&fd, &mut [0; HELLO_REPLY_BYTES_MAX], 0, Wait::No) {
+                Ok(received) => received.len == 0,
+                Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+            };
+            while !is_over() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        })
+    }
+
+    #[test]
+    fn daemons_stop_at_the_same_time_with_one_deadline() {
+        let (answer, limit) = (Duration::from_millis(200), Duration::from_millis(700));
+        let name = |number: u32| format!("weft-stop-{}-{number}", std::process::id());
+        let daemons: Vec<_> = (0..8).map(|number| serve(name(number), (number < 6).then_some(answer))).collect();
+        let options = |number| ConnectOptions {
+            program: "weft".to_owned(),
+            spawn: Spawn::Never,
+            timeout: limit,
+            socket_name: name(number),
+            ..ConnectOptions::default()
+        };
+        let start = Instant::now();
+        let stopping: Vec<_> = (0..8).map(|number| request_stop(&options(number)).unwrap().unwrap()).collect();
+        assert!(request_stop(&options(8)).unwrap().is_none());
+        let answers: Vec<bool> = stopping.into_iter().map(|daemon| daemon.wait(start + limit).is_ok()).collect();
+        assert_eq!(answers, [true, true, true, true, true, true, false, false]);
+        let took = start.elapsed();
+        assert!((limit..6 * answer).contains(&took), "one after another: {took:?}");
+        daemons.into_iter().for_each(|daemon| daemon.join().unwrap());
     }
 }

@@ -42,7 +42,10 @@ pub use capture::{Capture, Captured};
 pub use client::{Client, Reconnected, Slot, SlotFate, valid_module_name};
 pub use cm::{CmClient, CmError, EventChannel};
 pub use codec::{DecodeError, decode, encode};
-pub use connect::{ConnectOptions, HOST_VARIABLE, Spawn, VIEW_KEEPER, is_served, offer_anchor, stop_daemon};
+pub use connect::{
+    ConnectOptions, HOST_VARIABLE, Spawn, StoppingDaemon, VIEW_KEEPER, is_served, offer_anchor, request_stop,
+    stop_daemon,
+};
 pub use device::{
     DEVICE_KIND_RXE, DeviceInfo, GidEntry, GidType, PhysState, PortState, active_mtu_bytes, node_guid_of_mac,
     valid_device_name, valid_netdev_name,

@@ -4,9 +4,9 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use weft_ipc::{ConnectOptions, SOCKET_NAME, Spawn, stop_daemon};
+use weft_ipc::{ConnectOptions, SOCKET_NAME, Spawn, request_stop};
 use weft_sys::netlink::RouteSocket;
 use weft_sys::tun::Tap;
 use weft_sys::{host_namespace, process};
@@ -19,7 +19,7 @@ use crate::rtnl_links::{self, End};
 const HOST_NAME: &str = "switch";
 const BRIDGE: &str = "br0";
 
-/// Time limit for a host's daemon to say that it ends.
+/// Time limit for all hosts' daemons to say that they end.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
 
 /// A step that the system refused, for the error's text.
@@ -99,19 +99,25 @@ impl Switch {
 impl Drop for Switch {
     /// Ends the hosts' daemons: programs that stay in a network without links need none.
     fn drop(&mut self) {
-        for host in &self.hosts {
-            if host_namespace::enter_network(host).is_ok() {
-                // There may be none.
-                let _ = stop_daemon(&ConnectOptions {
-                    program: "weft".to_owned(),
-                    spawn: Spawn::Never,
-                    timeout: STOPS_WITHIN,
-                    host: String::new(),
-                    fault: String::new(),
-                    socket_name: SOCKET_NAME.to_owned(),
-                    ..ConnectOptions::default()
-                });
-            }
+        let options = ConnectOptions {
+            program: "weft".to_owned(),
+            spawn: Spawn::Never,
+            timeout: STOPS_WITHIN,
+            host: String::new(),
+            fault: String::new(),
+            socket_name: SOCKET_NAME.to_owned(),
+            ..ConnectOptions::default()
+        };
+        let stop = |host: &OwnedFd| {
+            host_namespace::enter_network(host).ok()?;
+            // There may be none.
+            request_stop(&options).ok()?
+        };
+        // All of them stop at the same time.
+        let stopping: Vec<_> = self.hosts.iter().filter_map(stop).collect();
+        let deadline = Instant::now() + STOPS_WITHIN;
+        for daemon in stopping {
+            let _ = daemon.wait(deadline);
         }
     }
 }
