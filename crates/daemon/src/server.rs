@@ -61,6 +61,9 @@ const TOKEN_NETWORK_LISTENER: u64 = 1 << 58;
 /// Changes of a virtual host's interfaces: this, with the network's number.
 const TOKEN_NETWORK_ROUTES: u64 = 1 << 57;
 
+/// The end of a process that networks of hosts depend on: this, and one more for the shaper.
+const TOKEN_HELPERS: u64 = 1 << 55;
+
 /// A capture whose socket is full: this, with the client's number.
 const TOKEN_CAPTURES: u64 = 1 << 56;
 
@@ -280,6 +283,7 @@ impl Server {
                 self.on_network_routes(now, (token & !TOKEN_NETWORK_ROUTES) as u32)
             }
             token if token & TOKEN_CAPTURES != 0 => self.on_capture(token & !TOKEN_CAPTURES),
+            token if token & TOKEN_HELPERS != 0 => self.on_helper(token),
             token if token & TOKEN_UMAD != 0 => self.on_umad(now, (token & !TOKEN_UMAD) as u32, event),
             token => {
                 let client = (token - TOKEN_CLIENTS) / 2;

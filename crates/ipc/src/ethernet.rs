@@ -1,6 +1,7 @@
 //! Messages about the Ethernet network of virtual hosts: one switch, and hosts with one interface each. Unlike hosts of a
 //! fabric, each host is a machine to Weft: it has a daemon and RoCE devices of its own.
 
+use std::fmt;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -80,6 +81,25 @@ pub fn ethernet_address(number: u32) -> Ipv4Addr {
     Ipv4Addr::new(192, 168, third.min(255) as u8, (1 + number % IN_ONE_OCTET) as u8)
 }
 
+/// A failure that a network does not recover from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum EthernetFailure {
+    /// The process that owns the switch ended.
+    Switch,
+    /// The process that carries the frames of cables with limits ended.
+    Cables,
+}
+
+impl fmt::Display for EthernetFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let process = match self {
+            EthernetFailure::Switch => "owns the switch",
+            EthernetFailure::Cables => "carries the frames of the cables",
+        };
+        write!(f, "the hosts have lost their links: the process that {process} has ended")
+    }
+}
+
 /// The network that is up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EthernetStatus {
@@ -87,6 +107,8 @@ pub struct EthernetStatus {
     pub spec: EthernetSpec,
     /// Seconds since it came up.
     pub uptime_s: u64,
+    /// A failure since then.
+    pub failure: Option<EthernetFailure>,
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use weft_interop::proc::{Ended, Proc};
 use weft_interop::{Fabric, Lab, Shape, Table, Who, mpi, product, skip};
 
+/// Hint of `weft status` for a network that has failed.
+const HINT: &str = "run `weft down`, then `weft up --ethernet` again";
+
 /// Time limit of a program.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Time limit for a server to listen, and for the kernel to remove a namespace.
@@ -97,7 +100,7 @@ fn hosts_have_interfaces_and_devices_of_their_own() {
         });
         table.case(&label("unknown hosts, and a second network"), || {
             let ended = hosts.run("node9", "true")?;
-            ensure!(!ended.ok() && ended.text.contains("no host \"node9\""), "{}", ended.report());
+            ensure!(!ended.ok() && ended.text.contains("unknown host `node9`"), "{}", ended.report());
             for words in [&["up", "--ethernet", "2"][..], &["up", "--pair"]] {
                 let ended = hosts.network.try_weft(words)?;
                 ensure!(!ended.ok() && ended.text.contains("`weft down`"), "{}", ended.report());
@@ -186,6 +189,60 @@ fn cables_have_a_rate_a_delay_and_losses() {
             // 6.5 MB at 100 Mb/s.
             ensure!(start.elapsed() >= Duration::from_millis(500), "{:?}", start.elapsed());
             Ok(())
+        });
+    });
+}
+
+#[test]
+fn the_end_of_a_process_that_hosts_depend_on_is_noticed() {
+    let limits = ["2", "--delay", "1ms"];
+    for_both("helpers of an Ethernet network", &["readlink"], &limits, |table, hosts, who| {
+        for (host, what) in [("node1", "carries the frames of the cables"), ("node2", "owns the switch")] {
+            table.case(&format!("{who:?}: the process that {what}"), || {
+                let text = hosts.network.weft(&["status"])?;
+                ensure!(!text.contains(HINT), "{text}");
+                let network = hosts.run(host, "readlink /proc/self/ns/net")?.success()?.text;
+                // The helpers run for longer than the hosts' daemons. The first host got its cable from the one that
+                // carries frames; the other one stays where it made the last host.
+                let helper = weft_interop::networks::oldest_daemon_in(network.trim())?;
+                rustix::process::kill_process(helper, rustix::process::Signal::KILL)?;
+                let until = Instant::now() + SOON;
+                loop {
+                    let text = hosts.network.weft(&["status"])?;
+                    if text.contains(&format!("the process that {what} has ended; {HINT}")) {
+                        break;
+                    }
+                    ensure!(Instant::now() < until, "{text}");
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                hosts.network.weft(&["down"])?;
+                hosts.network.weft(&[&["up", "--ethernet"][..], &limits].concat()).map(drop)
+            });
+        }
+    });
+}
+
+#[test]
+fn other_requests_are_answered_while_many_hosts_are_made() {
+    for_both("256 Ethernet hosts", &[], &["1"], |table, hosts, who| {
+        table.case(&format!("{who:?}: status in the meantime"), || {
+            hosts.network.weft(&["down"])?;
+            let weft = product::weft()?.display().to_string();
+            let up = hosts.lab.start_bare(hosts.lab.client(), who, &[&weft, "up", "--ethernet", "256"])?;
+            let (start, mut slowest, mut answers) = (Instant::now(), Duration::ZERO, 0);
+            while start.elapsed() < LIMIT {
+                let asked = Instant::now();
+                let text = hosts.network.try_weft(&["status"])?.text;
+                if text.contains("256 hosts") {
+                    break;
+                }
+                slowest = slowest.max(asked.elapsed());
+                answers += u32::from(text.contains("daemon"));
+            }
+            let took = start.elapsed();
+            up.wait(LIMIT).success()?;
+            ensure!(answers > 2 && slowest < took / 2, "{answers} answers within {took:?}, the slowest in {slowest:?}");
+            hosts.network.weft(&["down"]).map(drop)
         });
     });
 }

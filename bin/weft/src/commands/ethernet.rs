@@ -100,13 +100,13 @@ pub fn hosts(spec: &EthernetSpec) -> String {
 }
 
 /// The network as JSON.
-pub fn as_json(EthernetStatus { spec, uptime_s }: &EthernetStatus) -> Value {
+pub fn as_json(EthernetStatus { spec, uptime_s, failure }: &EthernetStatus) -> Value {
     let hosts: Vec<Value> = (0..spec.hosts)
         .map(|number| json!({"host": ethernet_host_name(number), "address": ethernet_address(number)}))
         .collect();
     json!({
         "uptime_s": uptime_s, "mtu": spec.mtu, "rate_mbps": spec.rate_mbps, "delay_ns": spec.delay.as_nanos() as u64,
-        "loss_ppm": spec.loss_ppm, "seed": spec.seed, "hosts": hosts,
+        "loss_ppm": spec.loss_ppm, "seed": spec.seed, "hosts": hosts, "failure": failure.map(|failure| failure.to_string()),
     })
 }
 

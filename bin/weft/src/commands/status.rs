@@ -138,9 +138,12 @@ fn text(r: &StatusReport, up: &Up) -> String {
     if let Some(Fabric { status, hosts, .. }) = &up.fabric {
         fabric_text(&mut out, status, hosts);
     }
-    if let Some(EthernetStatus { spec, uptime_s }) = &up.ethernet {
+    if let Some(EthernetStatus { spec, uptime_s, failure }) = &up.ethernet {
         let _ = writeln!(out, "network    {}, up {uptime_s} s", ethernet::summary(spec));
         let _ = writeln!(out, "           {}; each has a daemon of its own", ethernet::hosts(spec));
+        if let Some(failure) = failure {
+            let _ = writeln!(out, "           failed: {failure}; run `weft down`, then `weft up --ethernet` again");
+        }
     }
     let _ = writeln!(out, "processes  {}", r.processes.len());
     if r.processes.is_empty() {
@@ -283,6 +286,7 @@ fn as_json(r: &StatusReport, up: &Up) -> String {
 mod tests {
     use super::*;
     use weft_fabric::topology::generate::{Plan, Shape};
+    use weft_ipc::ethernet::{EthernetFailure, EthernetSpec};
     use weft_ipc::fabric::SmPort;
 
     #[test]
@@ -306,9 +310,8 @@ mod tests {
         assert_eq!(of_others(sessions, 9), expected);
     }
 
-    #[test]
-    fn the_report_is_a_short_table() {
-        let report = StatusReport {
+    fn report() -> StatusReport {
+        StatusReport {
             version: "0.1.0".to_owned(),
             pid: 42,
             uid: 0,
@@ -329,7 +332,12 @@ mod tests {
                 fault: "loss=1%".to_owned(),
             }],
             more: false,
-        };
+        }
+    }
+
+    #[test]
+    fn the_report_is_a_short_table() {
+        let report = report();
         let fabric = FabricStatus {
             title: "fat-tree 4,2".to_owned(),
             uptime_s: 5,
@@ -357,5 +365,26 @@ mod tests {
             "{text}"
         );
         assert!(as_json(&report, &Up::default()).contains("\"slot\":3"));
+    }
+
+    #[test]
+    fn a_failed_network_has_a_hint() {
+        let spec = EthernetSpec {
+            hosts: 2,
+            mtu: 1500,
+            rate_mbps: None,
+            delay: std::time::Duration::ZERO,
+            loss_ppm: 0,
+            seed: 1,
+        };
+        let of = |failure| Up { fabric: None, ethernet: Some(EthernetStatus { spec, uptime_s: 5, failure }) };
+        let (report, failed) = (report(), of(Some(EthernetFailure::Switch)));
+        let line = "           failed: the hosts have lost their links: the process that owns the switch has ended; run \
+                    `weft down`, then `weft up --ethernet` again\n";
+        assert!(text(&report, &failed).contains(line), "{}", text(&report, &failed));
+        assert!(!text(&report, &of(None)).contains("failed"));
+        assert!(
+            as_json(&report, &failed).contains("has ended") && as_json(&report, &of(None)).contains("\"failure\":null")
+        );
     }
 }

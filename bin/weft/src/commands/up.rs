@@ -125,7 +125,7 @@ fn ethernet_up(args: &UpArgs, spec: EthernetSpec) -> Result<(), String> {
     make_room(args, &mut client)?;
     client.ethernet_up(spec).map_err(spell)?;
     if args.json {
-        outln!("{}", ethernet::as_json(&EthernetStatus { spec, uptime_s: 0 }));
+        outln!("{}", ethernet::as_json(&EthernetStatus { spec, uptime_s: 0, failure: None }));
     } else {
         outln!("{}", ethernet::summary(&spec));
         outln!("Hosts are {}: weft run --host node1 -- ibv_devices", ethernet::hosts(&spec));

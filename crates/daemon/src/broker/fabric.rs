@@ -37,7 +37,7 @@ fn looks(request: &FabricRequest) -> bool {
 }
 
 fn answer(broker: &mut Broker, call: Call<'_, impl Host>, request: FabricRequest) -> Result<Outcome, Refusal> {
-    if broker.shared.ethernet.is_some() {
+    if broker.shared.ethernet.is_some() || broker.shared.ethernet_start.is_some() {
         match request {
             FabricRequest::Down => return Ok(broker.end_ethernet(call.now, call.host)),
             FabricRequest::Up { .. } => return Err(super::host_networks::ethernet_is_up()),

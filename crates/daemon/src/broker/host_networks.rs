@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use weft_fabric::topology::LinkLayer;
 use weft_fabric::{Delivery, Fabric, PortRef};
-use weft_ipc::ethernet::EthernetSpec;
+use weft_ipc::ethernet::{EthernetFailure, EthernetSpec};
 use weft_ipc::fabric::FabricReply;
 use weft_ipc::{Refusal, Request, Response};
 use weft_ipoib::Mode;
@@ -18,14 +18,15 @@ use super::call::{Call, Outcome};
 use super::dispatch::{Routed, Rules};
 use super::fabric::Changed;
 use super::host_wake::Woken;
-use super::shared::Shared;
+use super::shared::{EthernetStart, Shared};
 use super::{Attach, Broker};
 use crate::ethernet::EthernetNetwork;
 use crate::fabric::Running;
 use crate::host::Host;
-use crate::host_networks::{HostSetup, INTERFACES_MAX, InterfaceSetup};
+use crate::host_networks::{Helper, HostSetup, INTERFACES_MAX, InterfaceSetup};
 use crate::ipoib::{Effect, InterfaceId, Interfaces};
-use crate::refusal::{EEXIST, ENODEV, refuse};
+use crate::refusal::{ECANCELED, EEXIST, ENODEV, refuse};
+use crate::slots::ClientId;
 use crate::umad;
 
 /// MTU of an interface until its link is known: that of most links.
@@ -36,6 +37,9 @@ const PREFIX: u8 = 8;
 
 /// Addresses of an interface that the link learns of.
 const ADDRESSES_MAX: usize = 256;
+
+/// Hosts of an Ethernet network that are made in one turn: each takes some milliseconds.
+const ETHERNET_HOSTS_PER_TURN: u32 = 4;
 
 /// Packets of interfaces in one turn, against endless talk.
 const STEPS_MAX: u32 = 4096;
@@ -54,10 +58,9 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
         Request::SetIpoibMode { interface, connected } => Rules::PLAIN
             .trusted("change the interfaces of a fabric's hosts")
             .to(move |broker, call| broker.networks.set_mode(&mut broker.shared, &call, &interface, connected)),
-        Request::EthernetUp(spec) => Rules::PLAIN.trusted("bring up a network").to(move |broker, call| {
-            broker.start_ethernet(call, spec)?;
-            Ok(Response::Done.into())
-        }),
+        Request::EthernetUp(spec) => {
+            Rules::PLAIN.trusted("bring up a network").to(move |broker, call| broker.start_ethernet(call, spec))
+        }
         Request::EthernetStatus => Rules::PLAIN.to(|broker, call| {
             let status = broker.shared.ethernet.as_ref().map(|network| network.status(call.now));
             Ok(Response::Ethernet(status).into())
@@ -230,10 +233,10 @@ impl Networks {
         let Some(id) = ids.iter().copied().find(|id| name(id) == interface) else {
             let names: Vec<String> = ids.iter().map(name).collect();
             let rest = match names.is_empty() {
-                true => "it has none until a program runs as it".to_owned(),
-                false => format!("it has {}", names.join(", ")),
+                true => "has none until a program runs as it".to_owned(),
+                false => format!("has {}", names.join(", ")),
             };
-            return Err(refuse(ENODEV, format!("host {host:?} has no IPoIB interface {interface:?}: {rest}")));
+            return Err(refuse(ENODEV, format!("unknown IPoIB interface `{interface}`; host `{host}` {rest}")));
         };
         self.interfaces.set_mode(time, running.fabric_mut(), id, mode(connected));
         Ok(Response::Done.into())
@@ -297,7 +300,7 @@ pub(super) fn ethernet_is_up() -> Refusal {
 }
 
 fn no_host() -> Refusal {
-    refuse(ENODEV, "the program runs as no host of a fabric")
+    refuse(ENODEV, "the program does not run as a host of a fabric")
 }
 
 /// Returns the interfaces of a host's ports, in the order of their places.
@@ -355,9 +358,32 @@ pub enum NetworkEffect {
 }
 
 impl Broker {
-    /// Brings up an Ethernet network.
-    fn start_ethernet(&mut self, call: Call<'_, impl Host>, spec: EthernetSpec) -> Result<(), Refusal> {
-        if self.shared.ethernet.is_some() {
+    /// Brings up an Ethernet network. The request is deferred, and comes again, until all hosts are made.
+    fn start_ethernet(&mut self, call: Call<'_, impl Host>, spec: EthernetSpec) -> Result<Outcome, Refusal> {
+        let EthernetStart { network, next, is_cancelled, .. } =
+            match self.shared.ethernet_start.take_if(|start| start.client == call.id) {
+                Some(start) => start,
+                None => self.begin_ethernet(&call, spec).and_then(|start| {
+                    start.network.make_hosts_file(call.host)?;
+                    Ok(start)
+                })?,
+            };
+        if is_cancelled {
+            return Err(refuse(ECANCELED, "the network was taken down before all hosts were made"));
+        }
+        let made = network.open_hosts(call.host, next, ETHERNET_HOSTS_PER_TURN);
+        if let Some(next) = made.inspect_err(|_| call.host.close_networks())? {
+            let start = EthernetStart { network, client: call.id, next, due: call.now, is_cancelled: false };
+            self.shared.ethernet_start = Some(start);
+            return Ok(Outcome::Deferred);
+        }
+        self.shared.ethernet = Some(network);
+        self.update_idle(call.now);
+        Ok(Response::Done.into())
+    }
+
+    fn begin_ethernet(&self, call: &Call<'_, impl Host>, spec: EthernetSpec) -> Result<EthernetStart, Refusal> {
+        if self.shared.ethernet.is_some() || self.shared.ethernet_start.is_some() {
             return Err(ethernet_is_up());
         }
         if let Some(running) = self.shared.fabric.running() {
@@ -365,15 +391,34 @@ impl Broker {
             return Err(refuse(EEXIST, text));
         }
         let network = EthernetNetwork::new(call.now, spec)?;
-        network.open_hosts(call.host).inspect_err(|_| call.host.close_networks())?;
-        self.shared.ethernet = Some(network);
-        self.update_idle(call.now);
-        Ok(())
+        Ok(EthernetStart { network, client: call.id, next: 0, due: call.now, is_cancelled: false })
     }
 
-    /// Ends the Ethernet network with its hosts.
+    /// Notes that a process that networks depend on has ended.
+    pub fn note_ended(&mut self, helper: Helper) {
+        let failure = match helper {
+            Helper::Provisioner => EthernetFailure::Switch,
+            Helper::Shaper => EthernetFailure::Cables,
+        };
+        let Shared { ethernet, ethernet_start, .. } = &mut self.shared;
+        let network = ethernet.as_mut().or(ethernet_start.as_mut().map(|start| &mut start.network));
+        network.into_iter().for_each(|network| network.fail(failure));
+    }
+
+    /// Ends an Ethernet network whose client is gone before its hosts were made.
+    pub(super) fn abandon_ethernet(&mut self, client: ClientId, host: &mut impl Host) {
+        if let Some(start) = self.shared.ethernet_start.take_if(|start| start.client == client)
+            && !start.is_cancelled
+        {
+            host.close_networks();
+        }
+    }
+
+    /// Ends the Ethernet network with its hosts, also one that is not all made.
     pub(super) fn end_ethernet(&mut self, now: Instant, host: &mut impl Host) -> Outcome {
         self.shared.ethernet = None;
+        // The client that waits for it hears so.
+        self.shared.ethernet_start.iter_mut().for_each(|start| start.is_cancelled = true);
         host.close_networks();
         self.update_idle(now);
         self.shared.stay.leaves_soon = true;

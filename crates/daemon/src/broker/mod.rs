@@ -192,6 +192,7 @@ impl Broker {
         self.datagrams.leave(&mut self.shared, now, id, host);
         self.close_packet_channel(now, id, host);
         self.captures.close(&mut self.shared, id, host);
+        self.abandon_ethernet(id, host);
         self.shared.fabric.forget(id);
         self.paths.forget(id);
         self.groups.forget(id);
@@ -276,6 +277,8 @@ impl Broker {
             self.poll_umad_timeout(),
             self.cms.hosts.poll_timeout(),
             self.poll_packet_channel_timeout(),
+            // A deferred request that is to come again at once.
+            self.shared.ethernet_start.as_ref().map(|start| start.due),
         ]
         .into_iter()
         .flatten()

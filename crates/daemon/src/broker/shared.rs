@@ -34,11 +34,27 @@ pub(super) struct Shared {
     pub fabric: FabricHost,
     /// The Ethernet network, if one is up.
     pub ethernet: Option<EthernetNetwork>,
+    /// The Ethernet network whose hosts are being made.
+    pub ethernet_start: Option<EthernetStart>,
     pub started: Instant,
     pub phase: Phase,
     pub stay: Stay,
     /// Whether the state saved for a successor may have changed.
     pub changed: bool,
+}
+
+/// An Ethernet network on its way up: its hosts are made a few at a time, and other requests are answered in between.
+#[derive(Debug)]
+pub(super) struct EthernetStart {
+    pub network: EthernetNetwork,
+    /// The client whose request waits for it.
+    pub client: ClientId,
+    /// Number of the next host to make.
+    pub next: u32,
+    /// Since when the next hosts may be made.
+    pub due: Instant,
+    /// Whether another client took the network down meanwhile.
+    pub is_cancelled: bool,
 }
 
 /// How long an unused daemon stays.
@@ -79,6 +95,7 @@ impl Shared {
             slots: SlotTable::default(),
             fabric: FabricHost::new(now),
             ethernet: None,
+            ethernet_start: None,
             started: now,
             phase,
             stay: Stay { idle_since: Some(now), leaves_soon: false },

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use weft_ipc::Refusal;
-use weft_ipc::ethernet::{ETHERNET_SOCKET_NAME, EthernetSpec, EthernetStatus, ethernet_address, ethernet_host_name};
+use weft_ipc::ethernet::{
+    ETHERNET_SOCKET_NAME, EthernetFailure, EthernetSpec, EthernetStatus, ethernet_address, ethernet_host_name,
+};
 
 use super::port::EthernetPort;
 use crate::host::Host;
@@ -16,6 +18,7 @@ use crate::refusal::{EINVAL, ENODEV, refuse};
 pub struct EthernetNetwork {
     spec: EthernetSpec,
     since: Instant,
+    failure: Option<EthernetFailure>,
 }
 
 impl EthernetNetwork {
@@ -25,12 +28,18 @@ impl EthernetNetwork {
     /// A value of the description is out of its range.
     pub fn new(now: Instant, spec: EthernetSpec) -> Result<EthernetNetwork, Refusal> {
         spec.check().map_err(|text| refuse(EINVAL, text))?;
-        Ok(EthernetNetwork { spec, since: now })
+        Ok(EthernetNetwork { spec, since: now, failure: None })
     }
 
     /// Returns the state for users.
     pub fn status(&self, now: Instant) -> EthernetStatus {
-        EthernetStatus { spec: self.spec, uptime_s: now.saturating_duration_since(self.since).as_secs() }
+        let uptime_s = now.saturating_duration_since(self.since).as_secs();
+        EthernetStatus { spec: self.spec, uptime_s, failure: self.failure }
+    }
+
+    /// Notes a failure; the first one counts.
+    pub fn fail(&mut self, failure: EthernetFailure) {
+        self.failure.get_or_insert(failure);
     }
 
     /// Returns the full name of a host; else the message for the person.
@@ -39,7 +48,7 @@ impl EthernetNetwork {
             Some(number) => Ok(ethernet_host_name(number)),
             None => {
                 let last = ethernet_host_name(self.spec.hosts - 1);
-                Err(format!("the Ethernet network has no host {host:?}: its hosts are node1 to {last}"))
+                Err(format!("unknown host `{host}`; hosts of the Ethernet network are node1 to {last}"))
             }
         }
     }
@@ -50,7 +59,8 @@ impl EthernetNetwork {
 
     /// Makes a host, unless it is there. Returns its number, and whether a user namespace owns it.
     pub fn open_host(&self, outside: &mut impl Host, host: &str) -> Result<(u32, bool), Refusal> {
-        let number = self.number(host).ok_or_else(|| refuse(ENODEV, "the program runs as no host of the network"))?;
+        let number =
+            self.number(host).ok_or_else(|| refuse(ENODEV, "the program does not run as a host of the network"))?;
         let setup = HostSetup {
             name: ethernet_host_name(number),
             socket_name: ETHERNET_SOCKET_NAME.to_owned(),
@@ -60,10 +70,17 @@ impl EthernetNetwork {
         Ok((number, outside.open_network(number, &setup)?))
     }
 
-    /// Makes all hosts and the file of their names: each host answers pings before a program runs on it.
-    pub fn open_hosts(&self, outside: &mut impl Host) -> Result<(), Refusal> {
-        outside.set_hosts_file(&self.hosts_file())?;
-        self.spec.host_names().try_for_each(|host| self.open_host(outside, &host).map(drop))
+    /// Makes the file of all hosts' names, for the programs on them.
+    pub fn make_hosts_file(&self, outside: &mut impl Host) -> Result<(), Refusal> {
+        outside.set_hosts_file(&self.hosts_file())
+    }
+
+    /// Makes the next hosts from number `from` on, at most `count`: each host answers pings before a program runs on it.
+    /// Returns the number of the host after them; `None` if there is none.
+    pub fn open_hosts(&self, outside: &mut impl Host, from: u32, count: u32) -> Result<Option<u32>, Refusal> {
+        let end = self.spec.hosts.min(from + count);
+        (from..end).try_for_each(|number| self.open_host(outside, &ethernet_host_name(number)).map(drop))?;
+        Ok((end < self.spec.hosts).then_some(end))
     }
 
     /// The names of all hosts and their addresses, as hosts(5) has them.

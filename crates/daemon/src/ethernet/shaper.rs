@@ -35,16 +35,17 @@ const TOKEN_TIMER: u64 = u64::MAX - 1;
 pub struct Shaper(OwnedFd);
 
 impl Shaper {
-    /// Starts it. The calling process must be single-threaded.
-    pub fn start() -> io::Result<Shaper> {
+    /// Starts it. Returns a descriptor that hangs up when it ends, too. The calling process must be single-threaded.
+    pub fn start() -> io::Result<(Shaper, OwnedFd)> {
         let (ours, theirs) = unix::pair()?;
-        spawn::fork_apart(vec![theirs], |mut keep| {
+        let (end, held) = unix::pair()?;
+        spawn::fork_apart(vec![held, theirs], |mut keep| {
             if let Some(socket) = keep.pop() {
                 // After an error the interfaces end with the process, and the hosts lose their link.
                 let _ = Cables::new(socket).and_then(Cables::carry);
             }
         })?;
-        Ok(Shaper(ours))
+        Ok((Shaper(ours), end))
     }
 
     /// Hands over a cable.

@@ -34,6 +34,8 @@ pub(crate) struct Switch {
     /// Index of the bridge.
     bridge: u32,
     shaper: Option<Shaper>,
+    /// Hangs up when the shaper ends; the daemon has it once [`Switch::take_shaper_end`] gave it out.
+    shaper_end: Option<OwnedFd>,
     /// Networks of the hosts.
     hosts: Vec<OwnedFd>,
 }
@@ -47,7 +49,7 @@ impl Switch {
             .map_err(at("a bridge (does the kernel have CONFIG_BRIDGE?)"))?;
         let bridge = process::interface_index(BRIDGE).map_err(at("the bridge's index"))?;
         rtnl_changes::change(&routes, &rtnl_changes::switch_on(bridge, None)).map_err(at("the bridge up"))?;
-        Ok(Switch { network, routes, bridge, shaper: None, hosts: Vec::new() })
+        Ok(Switch { network, routes, bridge, shaper: None, shaper_end: None, hosts: Vec::new() })
     }
 
     /// Connects the host that the process is in the network of, and gives its interface the address.
@@ -70,6 +72,11 @@ impl Switch {
         Ok(())
     }
 
+    /// Takes the descriptor that hangs up when the shaper ends, if the shaper is new.
+    pub fn take_shaper_end(&mut self) -> Option<OwnedFd> {
+        self.shaper_end.take()
+    }
+
     fn connect_by_pair(&self, routes: &RouteSocket, port: &EthernetPort) -> Result<(), Failure> {
         let name = port.port_name();
         let (near, far) = (End { name: INTERFACE, mtu: port.mtu }, End { name: &name, mtu: port.mtu });
@@ -89,7 +96,8 @@ impl Switch {
         let far = Tap::ethernet(&port.port_name(), defers).map_err(at("/dev/net/tun"));
         host_namespace::enter_network(host).map_err(at("the host's network"))?;
         if self.shaper.is_none() {
-            self.shaper = Some(Shaper::start().map_err(at("the process that carries frames"))?);
+            let (shaper, end) = Shaper::start().map_err(at("the process that carries frames"))?;
+            (self.shaper, self.shaper_end) = (Some(shaper), Some(end));
         }
         let shaper = self.shaper.as_ref().ok_or_else(|| (io::ErrorKind::NotFound.into(), "the carrying process"))?;
         shaper.add(&near, &far?, &limits).map_err(at("the process that carries frames"))

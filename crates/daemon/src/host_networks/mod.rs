@@ -2,7 +2,7 @@
 //! daemon's in them. They end with their fabric, except as far as programs are still in them.
 
 mod arrivals;
-mod keeper;
+mod provisioner;
 mod routing;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,10 +14,11 @@ use std::time::Instant;
 
 use weft_sys::memory;
 use weft_sys::tun::Tun;
+use weft_sys::unix::{self, Wait};
 
 use arrivals::Arrivals;
-use keeper::Keeper;
-pub use keeper::{HostSetup, INTERFACES_MAX, InterfaceSetup, Made, MadeInterface};
+use provisioner::Provisioner;
+pub use provisioner::{HostSetup, INTERFACES_MAX, InterfaceSetup, Made, MadeInterface};
 use routing::Routing;
 
 use crate::rtnl_changes;
@@ -28,10 +29,23 @@ const IFF_UP: u32 = 1;
 /// Sender of the queries for multicast groups. No port has this address: its GUID is not one.
 const QUERIER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 
+/// A process that networks depend on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Helper {
+    /// It makes hosts, and owns the switch of an Ethernet network.
+    Provisioner,
+    /// It carries the frames of Ethernet cables with limits.
+    Shaper,
+}
+
 /// The networks of all hosts, by number.
 #[derive(Debug, Default)]
 pub struct HostNetworks {
-    keeper: Option<Keeper>,
+    provisioner: Option<Provisioner>,
+    /// Hangs up when the shaper ends.
+    shaper: Option<OwnedFd>,
+    /// Helpers that are not watched yet.
+    new_helpers: Vec<Helper>,
     of: BTreeMap<u32, Made>,
     /// Their routes.
     routing: BTreeMap<u32, Routing>,
@@ -53,11 +67,16 @@ impl HostNetworks {
     /// The system refuses namespaces, or has no room for more.
     pub fn open(&mut self, network: u32, setup: &HostSetup) -> io::Result<&Made> {
         if !self.of.contains_key(&network) {
-            if self.keeper.as_ref().is_none_or(Keeper::is_broken) {
-                self.keeper = Some(Keeper::start()?);
+            if self.provisioner.as_ref().is_none_or(Provisioner::is_broken) {
+                self.provisioner = Some(Provisioner::start()?);
+                self.new_helpers.push(Helper::Provisioner);
             }
-            let keeper = self.keeper.as_ref().ok_or(io::ErrorKind::NotFound)?;
-            let made = keeper.make(setup)?;
+            let provisioner = self.provisioner.as_ref().ok_or(io::ErrorKind::NotFound)?;
+            let mut made = provisioner.make(setup)?;
+            if let Some(shaper) = made.shaper.take() {
+                self.shaper = Some(shaper);
+                self.new_helpers.push(Helper::Shaper);
+            }
             self.new_interfaces.extend(made.interfaces.keys().map(|place| (network, *place)));
             self.of.insert(network, made);
             self.new.push(network);
@@ -70,10 +89,9 @@ impl HostNetworks {
     /// # Errors
     /// The network is not there, the name is taken, or the system has no room for more.
     pub fn add_interface(&mut self, network: u32, place: usize, setup: &InterfaceSetup) -> io::Result<()> {
-        let (Some(keeper), Some(made)) = (&self.keeper, self.of.get_mut(&network)) else {
-            return Err(io::ErrorKind::NotFound.into());
-        };
-        let interface = keeper.add(made.namespaces.net.as_fd(), setup)?;
+        let made = self.of.get_mut(&network).ok_or(io::ErrorKind::NotFound)?;
+        let provisioner = self.provisioner.as_ref().ok_or_else(provisioner::has_ended)?;
+        let interface = provisioner.add(made.namespaces.net.as_fd(), setup)?;
         made.interfaces.insert(place, interface);
         self.new_interfaces.push((network, place));
         Ok(())
@@ -155,6 +173,33 @@ impl HostNetworks {
         }
     }
 
+    /// Returns the helpers that came since the last call.
+    pub fn take_new_helpers(&mut self) -> Vec<Helper> {
+        std::mem::take(&mut self.new_helpers)
+    }
+
+    /// Returns the descriptor that is readable when a helper ends.
+    pub fn helper(&self, helper: Helper) -> Option<BorrowedFd<'_>> {
+        match helper {
+            Helper::Provisioner => self.provisioner.as_ref().map(Provisioner::end),
+            Helper::Shaper => self.shaper.as_ref().map(AsFd::as_fd),
+        }
+    }
+
+    /// Forgets a helper if it has ended; returns whether it has.
+    pub fn forget_ended(&mut self, helper: Helper) -> bool {
+        // Messages of the provisioner are answers, which are read where they are awaited. A late one is as bad as none.
+        let is_alive = |end| matches!(unix::recv(end, &mut [0], 0, Wait::No), Err(error) if error.kind() == io::ErrorKind::WouldBlock);
+        if self.helper(helper).is_none_or(is_alive) {
+            return false;
+        }
+        match helper {
+            Helper::Provisioner => self.provisioner = None,
+            Helper::Shaper => self.shaper = None,
+        }
+        true
+    }
+
     /// Returns the networks that came since the last call.
     pub fn take_new(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.new)
@@ -181,7 +226,7 @@ impl HostNetworks {
             && let Some(ip) = made.interfaces.get(&place).and_then(|interface| interface.link_local)
         {
             // The kernel's answer comes among the changes: the address may be there already.
-            let _ = made.routes.send(&rtnl_changes::add_address(ifindex, ip, keeper::LINK_LOCAL_PREFIX));
+            let _ = made.routes.send(&rtnl_changes::add_address(ifindex, ip, provisioner::LINK_LOCAL_PREFIX));
         }
     }
 

@@ -1,5 +1,5 @@
-//! Makes the namespaces of virtual hosts, and interfaces in them, in a process of its own: it moves from one to the next, and the daemon stays
-//! where it is. It ends with the daemon.
+//! Makes the namespaces of virtual hosts, and interfaces in them, in a process of its own (the provisioner): it moves from one
+//! to the next, and the daemon stays where it is. It ends with the daemon.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -28,8 +28,9 @@ const LOOPBACK: u32 = 1;
 pub const INTERFACES_MAX: usize = 32;
 /// Length of the prefix of link-local addresses.
 pub(super) const LINK_LOCAL_PREFIX: u8 = 64;
-/// Descriptors of a host besides its interfaces: user, network and UTS namespace, route socket, listener.
-const OTHER_DESCRIPTORS: usize = 5;
+/// Descriptors of a host besides its interfaces: user, network and UTS namespace, route socket, listener, end of the
+/// shaper.
+const OTHER_DESCRIPTORS: usize = 6;
 
 /// An interface to make.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -79,6 +80,8 @@ pub struct Made {
     pub listener: OwnedFd,
     /// Its interfaces by their places, those of the setup first.
     pub interfaces: BTreeMap<usize, MadeInterface>,
+    /// Hangs up when the process that carries the frames of cables with limits ends; only the first host has it.
+    pub shaper: Option<OwnedFd>,
 }
 
 /// An interface.
@@ -100,17 +103,17 @@ struct Answer {
     indexes: Vec<u32>,
 }
 
-/// The process that makes hosts.
+/// The provisioner, as the daemon sees it.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Provisioner {
     socket: OwnedFd,
     /// An exchange failed: a late answer to it would pass for that to the next.
     is_broken: Cell<bool>,
 }
 
-impl Keeper {
+impl Provisioner {
     /// Starts it.
-    pub fn start() -> io::Result<Keeper> {
+    pub fn start() -> io::Result<Provisioner> {
         let (ours, theirs) = unix::pair()?;
         spawn::fork_apart(vec![theirs], |mut keep| {
             spawn::silence();
@@ -119,12 +122,17 @@ impl Keeper {
             }
         })?;
         unix::set_receive_timeout(&ours, MAKES_WITHIN)?;
-        Ok(Keeper { socket: ours, is_broken: Cell::new(false) })
+        Ok(Provisioner { socket: ours, is_broken: Cell::new(false) })
     }
 
     /// Returns whether another process must make further hosts.
     pub fn is_broken(&self) -> bool {
         self.is_broken.get()
+    }
+
+    /// Returns a descriptor that is readable when the process ends.
+    pub fn end(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     /// Makes a host.
@@ -134,14 +142,15 @@ impl Keeper {
     pub fn make(&self, setup: &HostSetup) -> io::Result<Made> {
         let (answer, fds) = self.exchange(&Job::Host(setup.clone()), &[])?;
         let mut fds = fds.into_iter();
-        let user = if answer.has_user { Some(fds.next().ok_or_else(malformed)?) } else { None };
-        let mut next = || fds.next().ok_or_else(malformed);
+        let user = if answer.has_user { Some(fds.next().ok_or_else(has_ended)?) } else { None };
+        let mut next = || fds.next().ok_or_else(has_ended);
         let namespaces = HostNamespaces { user, net: next()?, uts: next()? };
         let (routes, listener) = (RouteSocket::of(next()?), next()?);
-        let parts = answer.indexes.into_iter().zip(fds.map(Tun::of)).zip(&setup.interfaces);
+        let tuns: Vec<Tun> = fds.by_ref().take(answer.indexes.len()).map(Tun::of).collect();
+        let parts = answer.indexes.into_iter().zip(tuns).zip(&setup.interfaces);
         let made =
             parts.map(|((index, tun), setup)| MadeInterface { index, tun, link_local: setup.link_local }).enumerate();
-        Ok(Made { namespaces, routes, listener, interfaces: made.collect() })
+        Ok(Made { namespaces, routes, listener, interfaces: made.collect(), shaper: fds.next() })
     }
 
     /// Makes an interface in a host's network.
@@ -150,7 +159,7 @@ impl Keeper {
     /// The text says which step the system refused.
     pub fn add(&self, network: BorrowedFd<'_>, setup: &InterfaceSetup) -> io::Result<MadeInterface> {
         let (answer, fds) = self.exchange(&Job::Interface(setup.clone()), &[network])?;
-        let (index, fd) = answer.indexes.first().zip(fds.into_iter().next()).ok_or_else(malformed)?;
+        let (index, fd) = answer.indexes.first().zip(fds.into_iter().next()).ok_or_else(has_ended)?;
         Ok(MadeInterface { index: *index, tun: Tun::of(fd), link_local: setup.link_local })
     }
 
@@ -170,12 +179,13 @@ impl Keeper {
         unix::send(&self.socket, &request, fds, Wait::Block)?;
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         let received = unix::recv(&self.socket, &mut buffer, OTHER_DESCRIPTORS + INTERFACES_MAX, Wait::Block)?;
-        let answer = postcard::from_bytes(buffer.get(..received.len).unwrap_or_default()).map_err(|_| malformed())?;
+        let answer = postcard::from_bytes(buffer.get(..received.len).unwrap_or_default()).map_err(|_| has_ended())?;
         Ok((answer, received.fds))
     }
 }
 
-fn malformed() -> io::Error {
+/// The error of a request to a process that has ended.
+pub(super) fn has_ended() -> io::Error {
     io::Error::other("the process that makes hosts has ended")
 }
 
@@ -217,6 +227,7 @@ fn serve_host(
             let mut fds: Vec<BorrowedFd<'_>> = user.iter().map(|user| user.as_fd()).collect();
             fds.extend([parts.net.as_fd(), parts.uts.as_fd(), parts.routes.as_fd(), parts.listener.as_fd()]);
             fds.extend(parts.interfaces.iter().map(|(_, tun)| tun.as_fd()));
+            fds.extend(parts.shaper.iter().map(AsFd::as_fd));
             answer(socket, &Answer { failed: None, has_user: user.is_some(), indexes }, &fds)
         }
         Err(failure) => refuse(socket, failure),
@@ -258,6 +269,7 @@ struct Parts {
     routes: RouteSocket,
     listener: OwnedFd,
     interfaces: Vec<(u32, Tun)>,
+    shaper: Option<OwnedFd>,
 }
 
 fn make(setup: &HostSetup, switch: &mut Option<Switch>) -> Result<Parts, (io::Error, &'static str)> {
@@ -272,13 +284,15 @@ fn make(setup: &HostSetup, switch: &mut Option<Switch>) -> Result<Parts, (io::Er
     for wanted in &setup.interfaces {
         interfaces.push(make_interface(&routes, wanted)?);
     }
+    let mut shaper = None;
     if let (Some(switch), Some(port)) = (switch, &setup.ethernet) {
         switch.connect(&net, &routes, port)?;
+        shaper = switch.take_shaper_end();
     }
     let listener = unix::listen_abstract(&setup.socket_name, BACKLOG).map_err(at("the daemon's socket"))?;
     // One that follows changes: the first has only had the answers to its own.
     let routes = RouteSocket::open(rtnl::GROUPS | rtnl_routes::GROUPS).map_err(at("a route netlink socket"))?;
-    Ok(Parts { net, uts, routes, listener, interfaces })
+    Ok(Parts { net, uts, routes, listener, interfaces, shaper })
 }
 
 fn make_interface(routes: &RouteSocket, wanted: &InterfaceSetup) -> Result<(u32, Tun), (io::Error, &'static str)> {

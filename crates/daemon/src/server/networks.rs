@@ -7,8 +7,9 @@ use libc::ENOBUFS;
 use weft_sys::epoll::Interest;
 use weft_sys::unix;
 
-use super::{Server, TOKEN_NETWORK_LISTENER, TOKEN_NETWORK_ROUTES, TOKEN_TUN};
+use super::{Server, TOKEN_HELPERS, TOKEN_NETWORK_LISTENER, TOKEN_NETWORK_ROUTES, TOKEN_TUN};
 use crate::broker::NetworkEffect;
+use crate::host_networks::Helper;
 use crate::limits::CONNECTIONS_PER_TURN;
 use crate::rtnl::{self, RouteMessage};
 
@@ -34,6 +35,10 @@ impl Server {
             self.host.networks.routing(network).invalidate();
             self.host.networks.request_routes(network);
         }
+        for helper in self.host.networks.take_new_helpers() {
+            let token = TOKEN_HELPERS | u64::from(helper == Helper::Shaper);
+            let _ = self.host.networks.helper(helper).map(|end| self.epoll.add(end, token, Interest::READ));
+        }
         for (network, place) in self.host.networks.take_new_interfaces() {
             let Some(tun) = self.host.networks.tun(network, place) else { continue };
             let token = TOKEN_TUN | u64::from(network) << INTERFACE_BITS | place as u64;
@@ -45,6 +50,19 @@ impl Server {
                 NetworkEffect::Deliver(packet) => self.host.networks.deliver(now, network, interface, packet),
                 NetworkEffect::Link(mtu) => self.host.networks.set_link(network, interface, mtu),
             }
+        }
+    }
+
+    /// Notices the end of a process that networks depend on.
+    pub(super) fn on_helper(&mut self, token: u64) {
+        let helper = if token == TOKEN_HELPERS { Helper::Provisioner } else { Helper::Shaper };
+        if self.host.networks.forget_ended(helper) {
+            let process = match helper {
+                Helper::Provisioner => "makes hosts and owns the Ethernet switch",
+                Helper::Shaper => "carries the frames of Ethernet cables",
+            };
+            self.log.note(format_args!("the process that {process} has ended unexpectedly"));
+            self.broker.note_ended(helper);
         }
     }
 

@@ -1,11 +1,14 @@
 //! Requests about the networks of virtual hosts.
 
-use libc::{EINVAL, ENODEV, EPERM};
+use libc::{ECANCELED, EEXIST, EINVAL, ENODEV, EPERM};
 
+use weft_ipc::ethernet::{EthernetFailure, EthernetSpec};
+use weft_ipc::fabric::FabricRequest;
 use weft_ipoib::Mode;
 
 use super::paths::Pair;
 use super::*;
+use crate::host_networks::Helper;
 
 #[test]
 fn a_host_sets_the_modes_of_its_own_interfaces_once_it_has_a_network() {
@@ -53,4 +56,62 @@ fn a_host_loses_its_interfaces_with_their_module_and_gets_them_back() {
     assert_eq!(pair.world.ask(stranger, set(false)), Err(EPERM));
     let bad = Request::SetModule { name: "a b".to_owned(), loaded: true };
     assert_eq!(pair.world.ask(machine, bad), Err(EINVAL));
+}
+
+const SPEC: EthernetSpec =
+    EthernetSpec { hosts: 10, mtu: 1500, rate_mbps: None, delay: Duration::ZERO, loss_ppm: 0, seed: 1 };
+
+/// Sends the request for a network, or sends it again as the server does with a deferred one. `None`: it is deferred.
+fn bring_up(world: &mut World, client: ClientId) -> Option<Result<Response, i32>> {
+    world.sent.remove(&client);
+    let frame = encode(&ClientFrame { id: 5, request: Request::EthernetUp(SPEC) }).unwrap();
+    if world.say(client, &frame, &[]) == Handled::Deferred {
+        assert!(world.broker.poll_timeout().is_some_and(|at| at <= world.now), "it comes again at once");
+        return None;
+    }
+    let (bytes, _) = world.sent.remove(&client)?.remove(0);
+    match decode(&bytes).unwrap() {
+        DaemonFrame::Reply { result, .. } => Some(result.map_err(|refusal| refusal.errno)),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn failure(world: &mut World, client: ClientId) -> Option<Option<EthernetFailure>> {
+    match world.ask(client, Request::EthernetStatus) {
+        Ok(Response::Ethernet(status)) => status.map(|status| status.failure),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn other_requests_are_answered_while_the_hosts_of_an_ethernet_network_are_made() {
+    let mut world = World::new(false);
+    let (client, other) = (world.session(OWN), world.session(OWN));
+    let mut turns = 0;
+    let answer = loop {
+        match bring_up(&mut world, client) {
+            Some(answer) => break answer,
+            None => turns += 1,
+        }
+        assert_eq!(failure(&mut world, other), None, "not up yet");
+        assert_eq!(world.ask(other, Request::EthernetUp(SPEC)), Err(EEXIST));
+    };
+    assert_eq!((answer, turns), (Ok(Response::Done), 2));
+    assert_eq!(failure(&mut world, other), Some(None));
+    for helper in [Helper::Shaper, Helper::Provisioner] {
+        world.broker.note_ended(helper);
+        assert_eq!(failure(&mut world, other), Some(Some(EthernetFailure::Cables)), "the first failure");
+    }
+}
+
+#[test]
+fn an_ethernet_network_on_its_way_up_can_be_taken_down() {
+    let mut world = World::new(false);
+    let (client, other) = (world.session(OWN), world.session(OWN));
+    assert_eq!(bring_up(&mut world, client), None);
+    assert!(world.ask(other, Request::Fabric(FabricRequest::Down)).is_ok());
+    assert_eq!(bring_up(&mut world, client), Some(Err(ECANCELED)));
+    assert_eq!(bring_up(&mut world, client), None, "another attempt");
+    world.broker.disconnect(world.now, client, &mut world.host);
+    assert_eq!(bring_up(&mut world, other), None, "the network of a client that is gone is not in the way");
 }
