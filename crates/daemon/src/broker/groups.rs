@@ -131,7 +131,10 @@ impl Groups {
     ) -> Result<Outcome, Refusal> {
         let port = shared.host_port(id, member.device, member.port)?;
         if !MULTICAST_LIDS.contains(&member.mlid) {
-            return Err(refuse(EINVAL, format!("{:#x} is no LID of a group: those are 0xc000 to 0xfffe", member.mlid)));
+            return Err(refuse(
+                EINVAL,
+                format!("{:#x} is not a multicast LID: those are 0xc000 to 0xfffe", member.mlid),
+            ));
         }
         match listens {
             true => self.listen(id, port, &member)?,

@@ -36,7 +36,7 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
 
 fn host_of(shared: &Shared, call: &Call<'_, impl Host>) -> Result<String, Refusal> {
     let host = shared.sessions.host(call.id).map(ToString::to_string);
-    host.ok_or_else(|| refuse(ENODEV, "the program runs as no host of a fabric: `weft run --host HOST` does"))
+    host.ok_or_else(|| refuse(ENODEV, "the program does not run as a host of a fabric: `weft run --host HOST` does"))
 }
 
 /// The files of all hosts.

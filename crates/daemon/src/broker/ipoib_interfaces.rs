@@ -112,7 +112,7 @@ impl Networks {
         let mut places = self.of.get(&network).into_iter().flatten();
         let (_, id) = places
             .find(|(place, _)| is_meant(place))
-            .ok_or_else(|| refuse(ENODEV, format!("interface {ifindex} is no IPoIB interface")))?;
+            .ok_or_else(|| refuse(ENODEV, format!("interface {ifindex} is not an IPoIB interface")))?;
         let all = self.interfaces.neighbours(shared.fabric.time(call.now), *id);
         let page = all.filter(|(ip, ..)| after.is_none_or(|after| *ip > after)).map(|(ip, address, state)| {
             let state = match state {
@@ -130,12 +130,13 @@ impl Networks {
     fn child(&self, network: u32, parent: &str, pkey: u16) -> Result<(InterfaceId, InterfaceId), Refusal> {
         let mut all = self.of.get(&network).into_iter().flat_map(|places| places.values());
         let named = all.find(|id| self.names.get(id).is_some_and(|name| name == parent));
-        let parent = *named.ok_or_else(|| refuse(ENODEV, format!("{parent} is no IPoIB interface of this host")))?;
+        let parent =
+            *named.ok_or_else(|| refuse(ENODEV, format!("{parent} is not an IPoIB interface of this host")))?;
         let child = InterfaceId::child_of(parent.port, pkey).filter(|_| parent.child.is_none());
         let child = child.ok_or_else(|| {
             refuse(
                 EINVAL,
-                format!("{pkey:#06x} is no P_Key of a child: take 1 to 0x7fff, and the interface of the port"),
+                format!("{pkey:#06x} is not a P_Key of a child: take 1 to 0x7fff, and the interface of the port"),
             )
         })?;
         Ok((parent, child))
@@ -158,7 +159,10 @@ impl Networks {
         }
         let name = name.unwrap_or_else(|| format!("{parent}.{:04x}", id.child.unwrap_or(pkey)));
         if !valid_netdev_name(&name) || name.len() > NAME_BYTES_MAX {
-            return Err(refuse(EINVAL, format!("{name:?} is no name of an interface: at most {NAME_BYTES_MAX} bytes")));
+            return Err(refuse(
+                EINVAL,
+                format!("{name:?} is not a name of an interface: at most {NAME_BYTES_MAX} bytes"),
+            ));
         }
         let places = self.of.get(&network).ok_or_else(no_network)?;
         if places.values().any(|id| self.names.get(id) == Some(&name)) {

@@ -23,7 +23,7 @@ impl Modules {
     /// Checks whether [`Modules::set`] may load a module.
     pub fn check(&self, host: &str, name: &str) -> Result<(), Refusal> {
         if !valid_module_name(name) {
-            return Err(refuse(EINVAL, format!("{name:?} is no name of a kernel module")));
+            return Err(refuse(EINVAL, format!("{name:?} is not a name of a kernel module")));
         }
         if self.0.get(host).is_some_and(|all| all.len() >= MODULES_MAX) {
             return Err(refuse(ENOSPC, format!("at most {MODULES_MAX} modules can be loaded")));

@@ -113,7 +113,7 @@ impl Shared {
             return Err(refuse(EINVAL, "a process without an open device cannot join multicast groups"));
         };
         if !group.group.is_multicast() {
-            return Err(refuse(EINVAL, format!("{} is no multicast address", group.group)));
+            return Err(refuse(EINVAL, format!("{} is not a multicast address", group.group)));
         }
         if self.devices.netdevs.by_index(group.ifindex).is_none() {
             return Err(refuse(ENODEV, format!("there is no network interface {}", group.ifindex)));

@@ -147,7 +147,7 @@ fn width(lanes: u8) -> Result<Width, Refusal> {
 }
 
 fn speed_of(word: &str) -> Result<Speed, Refusal> {
-    let text = || format!("{word:?} is no speed: choose SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR");
+    let text = || format!("unknown speed `{word}`; choose SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR");
     Speed::parse(word).ok_or_else(|| refuse(EINVAL, text()))
 }
 

@@ -71,7 +71,7 @@ impl FabricHost {
         let Some(running) = &self.running else { return Err(format!("no host {host}, for {NONE}")) };
         match running.host_called(host) {
             Some(name) => Ok(name.to_owned()),
-            None => Err(format!("the fabric has no host {host:?}: `weft topology` shows the names of all")),
+            None => Err(format!("unknown host `{host}`; `weft topology` shows the names of all")),
         }
     }
 

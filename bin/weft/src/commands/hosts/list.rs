@@ -73,7 +73,7 @@ fn pattern_names(pattern: &str) -> Result<Vec<String>, String> {
 fn range_numbers(ranges: &str) -> Result<Vec<String>, String> {
     let mut numbers = Vec::new();
     for range in ranges.split(',') {
-        let malformed = || format!("`{range}` in brackets is no number or range; a range is 1-8 or 1-8/2");
+        let malformed = || format!("`{range}` in brackets is not a number or range; a range is 1-8 or 1-8/2");
         let (bounds, step) = range.split_once('/').unwrap_or((range, "1"));
         let (from, to) = bounds.split_once('-').unwrap_or((bounds, bounds));
         let width = if from.starts_with('0') { from.len() } else { 0 };
@@ -116,10 +116,10 @@ mod tests {
             ("node1!node1", "names no host"),
             ("node[1-", "no closing bracket"),
             ("node1]", "no opening bracket"),
-            ("node[]", "is no number or range"),
-            ("node[4-1]", "is no number or range"),
-            ("node[1-4/0]", "is no number or range"),
-            ("node[a-b]", "is no number or range"),
+            ("node[]", "is not a number or range"),
+            ("node[4-1]", "is not a number or range"),
+            ("node[1-4/0]", "is not a number or range"),
+            ("node[a-b]", "is not a number or range"),
             ("node[0-99999999999]", "more than"),
             ("n[0-18446744073709551615]", "more than"),
             ("a[1-9999]b[1-9999]c[1-9999]", "more than"),

@@ -76,7 +76,7 @@ fn show(
         Ok(output) => output,
         Err(error) => return missing(&error),
     };
-    // Names of interfaces may be any bytes: output that is no text stays as it is.
+    // Names of interfaces may be any bytes: output that is not UTF-8 stays as it is.
     let shown = match String::from_utf8(output.stdout) {
         Err(error) => error.into_bytes(),
         Ok(shown) => match (words.object, words.json) {

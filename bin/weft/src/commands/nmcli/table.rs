@@ -117,7 +117,7 @@ pub fn chosen(options: &Options, rows: Vec<(String, String)>) -> Result<Vec<(Str
             is_all || name.eq_ignore_ascii_case(field) || setting.eq_ignore_ascii_case(field)
         };
         let found: Vec<_> = rows.iter().filter(|(name, _)| is_meant(name)).cloned().collect();
-        // Addresses that an interface does not have are no error.
+        // Addresses that an interface does not have are not an error.
         if found.is_empty() && !field.to_ascii_uppercase().starts_with("IP") {
             return Err(Failure::input(&format!("invalid field '{field}'.")));
         }

@@ -72,7 +72,7 @@ pub fn activate(session: &mut Session, profile: &Profile) -> Result<(Activation,
     Ok((planned, active))
 }
 
-/// Ends the activation of a profile. Steps whose object has gone already are no failure.
+/// Ends the activation of a profile. A step whose object has gone already does not fail.
 ///
 /// # Errors
 /// The daemon refuses it.

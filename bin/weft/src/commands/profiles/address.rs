@@ -127,7 +127,7 @@ impl Route {
         }
         for word in words {
             let number = word.parse().ok().filter(|_| metric.is_none());
-            metric = Some(number.ok_or_else(|| format!("'{word}' is no metric of a route"))?);
+            metric = Some(number.ok_or_else(|| format!("'{word}' is not a metric of a route"))?);
         }
         Ok(Route { to, via: via.filter(|ip| !ip.is_unspecified()), metric })
     }

@@ -40,11 +40,11 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, String> {
             continue;
         }
         if let Some(rest) = content.strip_prefix('[') {
-            group = Some(group_name(rest).ok_or_else(|| format!("line {line}: {content:?} is no [group]"))?);
+            group = Some(group_name(rest).ok_or_else(|| format!("line {line}: {content:?} is not a [group]"))?);
             continue;
         }
         let (key, value) =
-            content.split_once('=').ok_or_else(|| format!("line {line}: {content:?} is no key=value"))?;
+            content.split_once('=').ok_or_else(|| format!("line {line}: {content:?} is not key=value"))?;
         let (key, group) = (key.trim_end(), group.clone());
         let group = group.ok_or_else(|| format!("line {line}: {key} is in no [group]"))?;
         if key.is_empty() {
@@ -133,9 +133,9 @@ mod tests {
     fn errors_name_the_line() {
         for (text, expected) in [
             ("a=b", "line 1: a is in no [group]"),
-            ("[x]\nnonsense", "line 2: \"nonsense\" is no key=value"),
-            ("[x\n", "line 1: \"[x\" is no [group]"),
-            ("[]\n", "line 1: \"[]\" is no [group]"),
+            ("[x]\nnonsense", "line 2: \"nonsense\" is not key=value"),
+            ("[x\n", "line 1: \"[x\" is not a [group]"),
+            ("[]\n", "line 1: \"[]\" is not a [group]"),
             ("[x]\na=1\na=2", "line 3: a is twice in [x]"),
             ("[x]\n=2", "line 2: the key is missing before ="),
             ("[x]\na=\\q", "line 2: unknown escape in a"),

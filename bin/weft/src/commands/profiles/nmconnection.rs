@@ -62,7 +62,7 @@ fn apply(profile: &mut Profile, entry: &Entry) -> Result<bool, String> {
     let (key, value) = (entry.key.as_str(), entry.value.as_str());
     if (entry.group.as_str(), key) == ("connection", "uuid") {
         if !is_uuid(value) {
-            return Err(format!("'{value}' is no UUID"));
+            return Err(format!("'{value}' is not a UUID"));
         }
         value.clone_into(&mut profile.uuid);
         return Ok(true);

@@ -193,7 +193,7 @@ impl Profile {
             return Err("infiniband.p-key: the parent of a child is set, its P_Key is not".to_owned());
         }
         if self.p_key.is_some_and(|p_key| p_key & !FULL_MEMBER == 0) {
-            return Err("infiniband.p-key: 0x0000 and 0x8000 are no P_Key of a partition".to_owned());
+            return Err("infiniband.p-key: 0x0000 and 0x8000 are not P_Keys of a partition".to_owned());
         }
         let named = self.interface_name.as_deref();
         if self.p_key.is_some() && self.child().is_none() {

@@ -127,7 +127,7 @@ impl Property {
                 let routes = value.split(',').map(str::trim).filter(|route| !route.is_empty());
                 change_list(&mut profile.ip_mut(family).routes, change, routes, |text| Route::parse(family, text))
             }
-            _ if change != Change::Set => Err("the property is no list: + and - do not apply".to_owned()),
+            _ if change != Change::Set => Err("the property is not a list: + and - do not apply".to_owned()),
             _ => self.set(profile, value),
         }
     }

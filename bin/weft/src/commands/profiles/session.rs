@@ -71,7 +71,9 @@ impl Session {
     pub fn open(program: &str) -> Result<Session, String> {
         let host = env::var(HOST_VARIABLE).unwrap_or_default();
         if host.is_empty() {
-            return Err("the command runs as no host of a fabric: start it with `weft run --host HOST --`".to_owned());
+            return Err(
+                "the command does not run as a host of a fabric: start it with `weft run --host HOST --`".to_owned()
+            );
         }
         let options =
             ConnectOptions { program: program.to_owned(), host, spawn: Spawn::Never, ..ConnectOptions::default() };

@@ -132,7 +132,7 @@ fn rule(line: usize, text: &str, warn: &mut impl FnMut(String)) -> Result<Option
 /// Splits off the first `KEY==\"value\"`.
 fn pair(text: &str) -> Result<(&str, &str, &str, &str), String> {
     let text = text.trim_start_matches(|char: char| char == ',' || char.is_whitespace());
-    let malformed = || format!("{text:?} is no KEY==\"value\"");
+    let malformed = || format!("{text:?} is not KEY==\"value\"");
     let at = text.find(['=', '!', ':', '+', '-']).ok_or_else(malformed)?;
     let (key, rest) = text.split_at(at);
     let length = rest.find('"').ok_or_else(malformed)?;

@@ -153,7 +153,7 @@ impl Node {
     /// Returns the entries of a map.
     ///
     /// # Errors
-    /// It is no map.
+    /// It is not a map.
     pub fn map(&self, what: &str) -> Result<&[(String, Node)], String> {
         match &self.value {
             Value::Map(entries) => Ok(entries),

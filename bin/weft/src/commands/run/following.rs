@@ -36,7 +36,7 @@ impl Followed {
             devices.iter_mut().for_each(DeviceInfo::add_roce_v1);
         }
         let view = View::of(&devices, &StatReport::default(), &PortCounters::new(), self.cpus);
-        // A file that could not be made or removed is tried again at the next change; nobody reads messages from here.
+        // A file that could not be made or removed is tried again at the next change; this process has no user to report to.
         let manager = Manager { host: "", may_manage: false };
         let _ = self.nodes.as_mut().map(|nodes| nodes.show(&view, manager));
         self.classes.show(&view).unwrap_or_default()
