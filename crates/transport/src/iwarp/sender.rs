@@ -56,7 +56,7 @@ pub(super) struct Sender {
     oldest: u64,
     /// Answers that wait, and how many may.
     answers: VecDeque<Answer>,
-    ird: u16,
+    answers_max: usize,
     /// Answers sent since a request was.
     in_a_row: u8,
     /// First FPDU that is due, and whether the answer to a first READ is outstanding.
@@ -77,7 +77,7 @@ impl Sender {
     pub fn new(params: &StreamParams, sq: &SendQueue) -> Sender {
         let mut sender = Sender::with(params, SendProgress::new(0, sq));
         sender.oldest = sq.head();
-        sender.answers.reserve_exact(params.ird.into());
+        sender.answers.reserve_exact(sender.answers_max);
         sender
     }
 
@@ -94,7 +94,7 @@ impl Sender {
             ord: params.ord,
             oldest: 0,
             answers: VecDeque::new(),
-            ird: params.ird,
+            answers_max: answers_max(params),
             in_a_row: 0,
             rtr: params.rtr,
             rtr_read: false,
@@ -300,6 +300,13 @@ impl Sender {
             self.progress.fail_now(core, sq, at, errors::status(terminate), env);
         }
     }
+}
+
+/// Returns how many requests of the peer may await their answers. siw rounds the agreed depth up to a power of two, so a
+/// peer without extensions may have more outstanding than the negotiation says.
+fn answers_max(params: &StreamParams) -> usize {
+    let depth = usize::from(params.ird);
+    if params.extensions { depth } else { depth.next_power_of_two() }
 }
 
 /// Composes the header of a Read Request.

@@ -22,7 +22,7 @@ impl Sender {
 
     /// Returns whether the peer may have another request with an answer outstanding.
     pub fn takes_answer(&self) -> bool {
-        self.answers_open() < self.ird.into()
+        self.answers_open() < self.answers_max
     }
 
     /// Queues an answer.

@@ -129,6 +129,27 @@ fn more_reads_than_agreed_on_are_a_fault() {
     assert_eq!(p.terminate(1).unwrap().error, TermError::STREAM_CATASTROPHE);
 }
 
+#[test]
+fn siw_may_have_a_rounded_number_of_reads_outstanding() {
+    for (ird, accepted) in [(3, 4), (0, 1), (4, 4)] {
+        let mut both = params();
+        (both[0].extensions, both[1].extensions) = (false, false);
+        (both[0].ord, both[1].ird) = (accepted + 1, ird);
+        let mut p = StreamPair::new(both);
+        for n in 0..accepted {
+            p.send(0, n.into(), SendOp::Read(remote(0)), &[sge(0, 8)]);
+        }
+        p.transmit(0);
+        p.deliver(1);
+        assert_eq!(p.qps[1].state(), QpState::Rts, "{ird}");
+        p.send(0, 9, SendOp::Read(remote(0)), &[sge(0, 8)]);
+        p.transmit(0);
+        p.deliver(1);
+        p.transmit(1);
+        assert_eq!(p.terminate(1).unwrap().error, TermError::STREAM_CATASTROPHE);
+    }
+}
+
 /// An FPDU without CRC of these header bytes.
 fn fpdu(header: &[u8]) -> Vec<u8> {
     let pad = weft_wire::iwarp::pad_len(header.len());
