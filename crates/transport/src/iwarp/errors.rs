@@ -2,10 +2,13 @@
 
 use weft_verbs::WcStatus;
 use weft_wire::NakCode;
-use weft_wire::iwarp::{TermError, Terminate};
+use weft_wire::iwarp::{TermError, Terminate, TerminateOrder};
 
 use crate::RemoteFault;
 use crate::execute::Refusal;
+
+/// TERMINATE of the peer, and the order of its bits.
+pub(super) type ReceivedTerminate = (Terminate, TerminateOrder);
 
 /// A refused segment: the error for the peer, the class of event for this side, and the status of the receive in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -39,6 +39,7 @@ use crate::segment::Pieces;
 use crate::sq::SendQueue;
 
 pub use batch::StreamBatch;
+use errors::ReceivedTerminate;
 use limits::LINGER;
 pub use phase::StreamPhase;
 use phase::{Event, next};
@@ -141,15 +142,16 @@ impl Iwarp {
                 self.fault(core);
             }
         }
-        if self.receiver.has_begun() && self.sender.release() {
+        // A first FPDU that ended the stream has set the deadline for the end.
+        if self.phase == StreamPhase::Open && self.receiver.has_begun() && self.sender.release() {
             self.deadline = None;
         }
     }
 
     /// The peer gave up: the READ that its message names ends with a status, all else is flushed.
-    fn on_terminate<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, terminate: Terminate, env: &mut E) {
-        self.peer_terminate = Some(terminate);
-        self.sender.on_terminate(core, sq, &terminate, env);
+    fn on_terminate<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, terminate: ReceivedTerminate, env: &mut E) {
+        self.peer_terminate = Some(terminate.0);
+        self.sender.on_terminate(core, sq, terminate, env);
         self.step(core, Event::PeerTerminate);
         core.fault = Some(Fault::Error);
     }

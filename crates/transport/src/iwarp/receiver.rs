@@ -22,7 +22,7 @@ use crate::sge_list::parts;
 use crate::sq::SendQueue;
 use crate::{Env, Memory};
 
-use super::errors::{self, Refused};
+use super::errors::{self, ReceivedTerminate, Refused};
 use super::sender::Sender;
 
 /// The receiving side.
@@ -124,7 +124,7 @@ impl Receiver {
         Ok(places)
     }
 
-    /// Handles bytes of the stream. Returns the peer's TERMINATE.
+    /// Handles bytes of the stream. Returns the peer's TERMINATE, and the order of its bits.
     pub fn handle<E: Env>(
         &mut self,
         sender: &mut Sender,
@@ -133,7 +133,7 @@ impl Receiver {
         rq: &mut RecvQueue,
         (direct, staged): (u32, &[u8]),
         env: &mut E,
-    ) -> Result<Option<Terminate>, Refused> {
+    ) -> Result<Option<ReceivedTerminate>, Refused> {
         let direct = direct.min(self.reader.direct_len());
         self.reader.skip(direct);
         self.done += direct;

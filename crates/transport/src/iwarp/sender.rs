@@ -12,18 +12,21 @@ mod requests;
 use std::collections::VecDeque;
 
 use weft_iwarp::{FpduWriter, Rtr, StreamParams};
-use weft_verbs::QpState;
-use weft_wire::iwarp::{Body, Queue, RdmapOpcode, ReadRequest, SegmentHeader, Tagged, Terminate, Untagged};
+use weft_verbs::{QpState, SendOp};
+use weft_wire::iwarp::{
+    Body, CopiedHeaders, Queue, RdmapOpcode, ReadRequest, SegmentHeader, Tagged, Terminate, TerminateOrder, Untagged,
+};
 
 use crate::Env;
 use crate::core::Core;
 use crate::progress::SendProgress;
-use crate::sq::SendQueue;
+use crate::sq::{SendQueue, Wqe};
 
 use super::answer::{Answer, AnswerInProgress};
 use super::batch::StreamBatch;
-use super::errors;
+use super::errors::{self, ReceivedTerminate};
 use super::limits::{ANSWERS_IN_A_ROW, BATCH_BYTES};
+use super::read_sink::read_sink;
 use super::sink::{Sink, Source};
 
 /// STag of a first FPDU that reads or writes nothing: siw's choice, since some adapters treat zero in a special way.
@@ -289,17 +292,49 @@ impl Sender {
         self.write(core, &header, (Source::Bytes(copied), copied.len() as u32), env);
     }
 
-    /// Fails the request that the peer's TERMINATE names: a READ or atomic, by its message number.
-    pub fn on_terminate<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, terminate: &Terminate, env: &mut E) {
-        let named = terminate.copied.and_then(|copied| copied.untagged());
-        let Some(msn) = named.filter(|header| header.queue() == Queue::READ_REQUEST).map(|header| header.msn()) else {
-            return;
-        };
-        let started = sq.head()..self.progress.started;
-        if let Some(at) = started.into_iter().find(|&at| sq.get(at).awaits_answer() && sq.get(at).ssn == msn) {
-            self.progress.fail_now(core, sq, at, errors::status(terminate), env);
+    /// Fails the request that the peer's TERMINATE names: a READ or atomic.
+    pub fn on_terminate<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        (terminate, order): ReceivedTerminate,
+        env: &mut E,
+    ) {
+        let Some(named) = terminate.copied.and_then(|copied| named_request(&copied, order)) else { return };
+        let mut started = sq.head()..self.progress.started;
+        if let Some(at) = started.find(|&at| sq.get(at).awaits_answer() && named.is(sq.get(at))) {
+            self.progress.fail_now(core, sq, at, errors::status(&terminate), env);
         }
     }
+}
+
+/// Name of a request in the peer's TERMINATE.
+enum NamedRequest {
+    /// Message number.
+    Msn(u32),
+    /// Buffer of a READ's answer.
+    Sink(Tagged),
+}
+
+impl NamedRequest {
+    fn is(&self, wqe: &Wqe) -> bool {
+        match self {
+            NamedRequest::Msn(msn) => wqe.ssn == *msn,
+            NamedRequest::Sink(sink) => matches!(wqe.op, SendOp::Read(_)) && read_sink(wqe) == *sink,
+        }
+    }
+}
+
+/// Returns the request that repeated headers name. siw puts the length of a refused READ where its message number
+/// belongs: its buffer names it, and of several READs into one buffer the peer refuses the oldest.
+fn named_request(copied: &CopiedHeaders, order: TerminateOrder) -> Option<NamedRequest> {
+    if order == TerminateOrder::Siw
+        && let Ok(SegmentHeader { body: Body::ReadRequest(_, read), .. }) = SegmentHeader::parse_prefix(copied.header())
+    {
+        return Some(NamedRequest::Sink(read.sink()));
+    }
+    let header = copied.untagged().filter(|header| header.queue() == Queue::READ_REQUEST)?;
+    Some(NamedRequest::Msn(header.msn()))
 }
 
 /// Returns how many requests of the peer may await their answers. siw rounds the agreed depth up to a power of two, so a

@@ -18,8 +18,14 @@ const SEGMENTS: u64 = 60;
 pub fn hostile(seed: u64) -> Result<(), String> {
     let mut rng = Rng::new(seed);
     let markers = rng.chance(1, 8);
-    let params =
-        StreamParams { ird: 2, ord: 2, markers_in: markers, extensions: rng.chance(1, 2), ..StreamParams::default() };
+    let params = StreamParams {
+        ird: 2,
+        ord: 2,
+        markers_in: markers,
+        extensions: rng.chance(1, 2),
+        awaits_rtr: rng.chance(1, 4),
+        ..StreamParams::default()
+    };
     let mut host = Host::new(0x1000_0000);
     let secret_bytes: Vec<u8> = (0..REGION).map(|_| rng.bits() as u8).collect();
     let secret = host.region(0x10, &secret_bytes, Access::empty());
@@ -64,6 +70,13 @@ pub fn hostile(seed: u64) -> Result<(), String> {
     }
     if qp.stream_order() == StreamOrder::Continue {
         return Err(format!("the stream does not end: {:?}", qp.stream_phase()));
+    }
+    if qp.stream_order() == StreamOrder::ShutDown {
+        let deadline = qp.poll_timeout().ok_or("a peer that does not end keeps the stream for ever")?;
+        qp.handle_timeout(deadline, &mut host);
+    }
+    if (qp.stream_order(), qp.poll_timeout()) != (StreamOrder::Close, None) {
+        return Err(format!("the stream stays in {:?}", qp.stream_phase()));
     }
     Ok(())
 }

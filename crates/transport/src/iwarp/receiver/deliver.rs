@@ -12,12 +12,12 @@ use crate::execute::{Answered, RemoteAccess, RemoteRange, answer};
 
 use super::super::answer::Answer;
 use super::super::delivered::Delivered;
-use super::super::errors::{self, Refused};
+use super::super::errors::{self, ReceivedTerminate, Refused};
 use super::{Parts, Receiver, store_value};
 
 impl Receiver {
-    /// Delivers the segment. Returns the peer's TERMINATE.
-    pub(super) fn deliver<E: Env>(&mut self, parts: &mut Parts<'_, E>) -> Result<Option<Terminate>, Refused> {
+    /// Delivers the segment. Returns the peer's TERMINATE, and the order of its bits.
+    pub(super) fn deliver<E: Env>(&mut self, parts: &mut Parts<'_, E>) -> Result<Option<ReceivedTerminate>, Refused> {
         let Some(segment) = self.segment.take() else { return Ok(None) };
         match &segment.body {
             Body::Write(_) => {}
@@ -39,7 +39,7 @@ impl Receiver {
             }
             Body::Terminate(..) => {
                 let end = self.terminate.len().min(4 + self.done as usize);
-                return Ok(Terminate::parse(&self.terminate[..end]).map(|(terminate, _)| terminate));
+                return Ok(Terminate::parse(&self.terminate[..end]));
             }
         }
         Ok(None)

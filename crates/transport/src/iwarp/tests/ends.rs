@@ -2,7 +2,11 @@
 
 use weft_verbs::*;
 
-use super::{StreamPair, params};
+use weft_wire::iwarp::{
+    Body, Queue, RdmapOpcode, SegmentHeader, TermError, Terminate, TerminateOrder, Untagged,
+};
+
+use super::{StreamPair, fpdu, params};
 use crate::testing::*;
 use crate::{StreamOrder, StreamPhase};
 
@@ -60,6 +64,25 @@ fn a_peer_that_does_not_begin_is_cut_off() {
     let deadline = p.qps[1].poll_timeout().unwrap();
     p.qps[1].handle_timeout(deadline, &mut p.worlds[1]);
     assert_eq!((p.qps[1].state(), p.qps[1].stream_order()), (QpState::Err, StreamOrder::Close));
+}
+
+#[test]
+fn a_stream_that_begins_with_its_end_is_cut_off() {
+    let mut control = Vec::new();
+    Terminate { error: TermError::LOCAL_CATASTROPHE, copied: None }.write(TerminateOrder::Rfc, &mut control);
+    let body = Body::Terminate(Untagged::new(Queue::TERMINATE, 1, 0, 0), control.try_into().unwrap());
+    let terminate = SegmentHeader::new(RdmapOpcode::TERMINATE, true, body).write();
+    for header in [terminate.as_slice(), &[0x41, 0x4f]] {
+        let mut both = params();
+        both[1].awaits_rtr = true;
+        let mut p = StreamPair::new(both);
+        p.inject(1, &fpdu(header));
+        p.transmit(1);
+        assert_eq!(p.qps[1].stream_order(), StreamOrder::ShutDown);
+        let deadline = p.qps[1].poll_timeout().expect("the peer must end, too");
+        p.qps[1].handle_timeout(deadline, &mut p.worlds[1]);
+        assert_eq!(p.qps[1].stream_order(), StreamOrder::Close);
+    }
 }
 
 #[test]

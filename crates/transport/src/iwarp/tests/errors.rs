@@ -3,7 +3,7 @@
 use weft_verbs::*;
 use weft_wire::iwarp::TermError;
 
-use super::{StreamPair, params};
+use super::{StreamPair, fpdu, params};
 use crate::StreamPhase;
 use crate::testing::*;
 
@@ -129,6 +129,30 @@ fn more_reads_than_agreed_on_are_a_fault() {
     assert_eq!(p.terminate(1).unwrap().error, TermError::STREAM_CATASTROPHE);
 }
 
+/// Frame 886 of the capture of siw 6.1: the TERMINATE of a READ of 0x40 bytes, whose number was 1. The buffer of its
+/// answer is at 44..56.
+const SIW_TERMINATE: [u8; 76] = *b"\x00\x46\x41\x47\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x00\x10\x00\x07\x00\
+    \x00\x00\x41\x41\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x40\x00\x00\x00\x00\x10\x24\x75\x00\x00\x00\x55\x56\
+    \x9d\xd0\x40\x00\x00\x00\x00\x40\x2d\x63\xba\x5a\x00\x00\x56\x17\x67\xf1\xa0\x00\x00\x00\x00\x00";
+
+#[test]
+fn siw_refuses_a_read_without_its_number() {
+    let mut both = params();
+    (both[0].extensions, both[1].extensions) = (false, false);
+    let mut p = StreamPair::new(both);
+    p.send(0, 1, SendOp::Read(remote(0)), &[sge(0x2000, 8)]);
+    p.send(0, 2, SendOp::Read(bad(BASE, 0xdead)), &[sge(0x1000, 0x40)]);
+    p.send(0, 3, SendOp::Read(bad(BASE, 0xdead)), &[sge(0x1000, 0x40)]);
+    p.transmit(0);
+    let mut bytes = SIW_TERMINATE;
+    bytes[44..48].copy_from_slice(&sge(0x1000, 0).lkey.to_be_bytes());
+    bytes[48..56].copy_from_slice(&sge(0x1000, 0).addr.to_be_bytes());
+    p.inject(0, &bytes);
+    let status: Vec<_> = p.worlds[0].take(SEND_CQ).iter().map(|wc| (wc.0, wc.1)).collect();
+    let flushed = WcStatus::WrFlushErr;
+    assert_eq!(status, [(1, flushed), (2, WcStatus::RemAccessErr), (3, flushed)]);
+}
+
 #[test]
 fn siw_may_have_a_rounded_number_of_reads_outstanding() {
     for (ird, accepted) in [(3, 4), (0, 1), (4, 4)] {
@@ -148,12 +172,6 @@ fn siw_may_have_a_rounded_number_of_reads_outstanding() {
         p.transmit(1);
         assert_eq!(p.terminate(1).unwrap().error, TermError::STREAM_CATASTROPHE);
     }
-}
-
-/// An FPDU without CRC of these header bytes.
-fn fpdu(header: &[u8]) -> Vec<u8> {
-    let pad = weft_wire::iwarp::pad_len(header.len());
-    [&(header.len() as u16).to_be_bytes()[..], header, &[0; 3][..pad], &[0; 4]].concat()
 }
 
 #[test]

@@ -5,4 +5,4 @@ mod errors;
 mod operations;
 mod pair;
 
-use pair::{StreamPair, params};
+use pair::{StreamPair, fpdu, params};

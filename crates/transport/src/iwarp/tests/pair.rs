@@ -28,6 +28,12 @@ pub fn params() -> [StreamParams; 2] {
     [params, params]
 }
 
+/// Returns an FPDU without CRC of these header bytes.
+pub fn fpdu(header: &[u8]) -> Vec<u8> {
+    let pad = weft_wire::iwarp::pad_len(header.len());
+    [&(header.len() as u16).to_be_bytes()[..], header, &[0; 3][..pad], &[0; 4]].concat()
+}
+
 impl StreamPair {
     pub fn new(params: [StreamParams; 2]) -> StreamPair {
         StreamPair::with(params, |_| {}, |_| {})
