@@ -427,7 +427,7 @@ impl Qp {
             }
             Service::Uc(uc) => **uc = Uc::default(),
             Service::Ud(ud) => **ud = Ud::default(),
-            Service::Iwarp(iwarp) => **iwarp = Iwarp::default(),
+            Service::Iwarp(iwarp) => iwarp.reset(),
         }
         let fresh = Core::new(self.core.id, self.core.qpn, &self.core.init, self.core.device);
         self.core = Core { stats: self.core.stats, now: self.core.now, port_mtu: self.core.port_mtu, ..fresh };

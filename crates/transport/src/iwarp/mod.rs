@@ -68,6 +68,8 @@ pub(crate) struct Iwarp {
     deadline: Option<Instant>,
     /// The peer's TERMINATE.
     peer_terminate: Option<Terminate>,
+    /// RESET took a stream away, whose socket the owner may still have.
+    abandoned: bool,
 }
 
 /// Returns whether a request exists in RDMAP: atomics and immediate data only between peers that agreed on RFC 7306,
@@ -102,9 +104,16 @@ impl Iwarp {
     pub fn attach(&mut self, now: Instant, params: &StreamParams, sq: &SendQueue) {
         self.phase = next(self.phase, Event::Attach);
         self.params = *params;
+        self.abandoned = false;
         self.sender = Sender::new(params, sq);
         self.receiver = Receiver::new(params);
         self.deadline = params.awaits_rtr.then(|| now + RTR_TIMEOUT);
+    }
+
+    /// Enters RESET: forgets the stream.
+    pub fn reset(&mut self) {
+        let abandoned = self.abandoned || self.phase != StreamPhase::Idle;
+        *self = Iwarp { abandoned, ..Iwarp::default() };
     }
 
     /// Returns whether the peer's first FPDU is still missing, without which this side may not send.
@@ -201,11 +210,12 @@ impl Iwarp {
         }
     }
 
-    /// Returns what the socket's owner must do.
+    /// Returns what the socket's owner must do. After RESET it closes the socket that it had, until the next stream.
     pub fn order(&self) -> StreamOrder {
         match self.phase {
             StreamPhase::Closing if self.batch().is_empty() => StreamOrder::ShutDown,
             StreamPhase::Closed => StreamOrder::Close,
+            StreamPhase::Idle if self.abandoned => StreamOrder::Close,
             _ => StreamOrder::Continue,
         }
     }

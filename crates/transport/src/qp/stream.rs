@@ -135,7 +135,7 @@ impl Qp {
         }
     }
 
-    /// Returns what the owner of the socket must do.
+    /// Returns what the owner of the socket must do; also after a change of the state to RESET.
     pub fn stream_order(&self) -> StreamOrder {
         self.stream().map_or(StreamOrder::Continue, Iwarp::order)
     }

@@ -92,9 +92,10 @@ fn reset_forgets_the_stream_and_another_may_come() {
     let attr = QpAttr { qp_state: QpState::Reset, ..p.qps[0].query() };
     p.qps[0].modify(p.now, &attr, QpAttrMask::STATE, &mut p.worlds[0]);
     assert_eq!(p.qps[0].stream_phase(), Some(StreamPhase::Idle));
+    assert_eq!(p.qps[0].stream_order(), StreamOrder::Close, "the socket of the stream that is forgotten");
     assert!(!p.qps[0].attach_stream(p.now, &p.params[0]), "not in RESET");
     let attr = QpAttr { qp_state: QpState::Init, ..attr };
     p.qps[0].modify(p.now, &attr, QpAttrMask::STATE, &mut p.worlds[0]);
     assert!(p.qps[0].attach_stream(p.now, &p.params[0]));
-    assert_eq!(p.qps[0].state(), QpState::Rts);
+    assert_eq!((p.qps[0].state(), p.qps[0].stream_order()), (QpState::Rts, StreamOrder::Continue));
 }
