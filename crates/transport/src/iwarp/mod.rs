@@ -144,7 +144,7 @@ impl Iwarp {
             return;
         }
         match self.receiver.handle(&mut self.sender, core, sq, rq, (direct, staged), env) {
-            Ok(None) => {}
+            Ok(None) => self.check_failure(core),
             Ok(Some(terminate)) => self.on_terminate(core, sq, terminate, env),
             Err(refused) => {
                 self.receiver.refuse(&mut self.sender, core, refused, env);
@@ -175,9 +175,7 @@ impl Iwarp {
             return false;
         }
         let more = self.sender.poll(core, sq, room, env);
-        if self.sender.has_terminate() {
-            self.fault(core);
-        }
+        self.check_failure(core);
         more
     }
 
@@ -199,6 +197,7 @@ impl Iwarp {
     /// Notes that TCP took `len` bytes of the batch.
     pub fn sent<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, len: usize, env: &mut E) {
         self.sender.sent(core, sq, len, env);
+        self.check_failure(core);
     }
 
     /// Handles the end of the peer's direction, or a reset. An end in the middle of an FPDU is one, too (as siw).
@@ -245,6 +244,13 @@ impl Iwarp {
     /// Returns whether every started request has ended.
     pub fn is_drained(&self, sq: &SendQueue) -> bool {
         self.sender.is_drained(sq)
+    }
+
+    /// Ends the stream if a request of this side has failed, and those before it have completed.
+    fn check_failure(&mut self, core: &mut Core) {
+        if self.sender.has_failed(core) {
+            self.fault(core);
+        }
     }
 
     fn fault(&mut self, core: &mut Core) {

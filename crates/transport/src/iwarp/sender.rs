@@ -279,8 +279,9 @@ impl Sender {
         self.terminate.get_or_insert(terminate);
     }
 
-    pub fn has_terminate(&self) -> bool {
-        self.terminate.is_some()
+    /// Returns whether this side has failed: a TERMINATE is ready, and its turn has come.
+    pub fn has_failed(&self, core: &Core) -> bool {
+        self.terminate.is_some() && core.fault.is_some()
     }
 
     /// Writes the TERMINATE behind the last whole FPDU.

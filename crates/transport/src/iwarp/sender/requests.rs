@@ -39,11 +39,15 @@ impl Sender {
         self.retire(core, sq, env);
     }
 
-    /// Ends the stream because a request failed on this side (as siw: a local catastrophe).
+    /// Ends the stream because a request failed on this side (as siw: a local catastrophe). Nothing more is written. The
+    /// requests before it complete first: their bytes are in the batch, or at the peer.
     fn fail_request<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, at: u64, status: WcStatus, env: &mut E) {
-        self.current = None;
         self.set_terminate(Terminate { error: TermError::LOCAL_CATASTROPHE, copied: None });
-        self.progress.fail_now(core, sq, at, status, env);
+        self.progress.stopped = true;
+        let wqe = sq.get_mut(at);
+        // The peer does not answer a request that was not sent.
+        (wqe.status, wqe.answered) = (status, wqe.length.max(1));
+        self.end_request(core, sq, at, env);
     }
 
     /// Writes the next segment of a request.

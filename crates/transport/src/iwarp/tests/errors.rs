@@ -92,9 +92,32 @@ fn local_faults_end_the_stream_after_whole_fpdus() {
     p.send(0, 3, SendOp::Send, &[sge(0, 8)]);
     p.run();
     let status: Vec<_> = p.worlds[0].take(SEND_CQ).iter().map(|wc| (wc.0, wc.1)).collect();
-    assert_eq!(status[1..], [(2, WcStatus::LocProtErr), (3, WcStatus::WrFlushErr)]);
+    assert_eq!(status, [(1, WcStatus::Success), (2, WcStatus::LocProtErr), (3, WcStatus::WrFlushErr)]);
     assert_eq!(p.terminate(0).unwrap().error, TermError::LOCAL_CATASTROPHE);
     assert_eq!(p.worlds[1].take(RECV_CQ).len(), 1, "the first SEND arrived");
+}
+
+#[test]
+fn requests_before_a_local_fault_complete_in_their_turn() {
+    let key = Sge { lkey: 0xdead, ..sge(0, 8) };
+    for bad in [SendOp::Send, SendOp::Read(remote(0)), SendOp::LocalInv(0xdead)] {
+        let mut p = StreamPair::new(params());
+        p.recv(1, 7, &[sge(0x1_0000, 64)]);
+        p.send(0, 1, SendOp::Read(remote(0)), &[sge(0x2_0000, 3000)]);
+        p.send(0, 2, SendOp::Send, &[sge(0, 8)]);
+        p.send(0, 3, bad, if bad == SendOp::LocalInv(0xdead) { &[] } else { std::slice::from_ref(&key) });
+        p.send(0, 4, SendOp::Send, &[sge(0, 8)]);
+        p.room = 10;
+        p.transmit(0);
+        assert_eq!((p.qps[0].state(), p.worlds[0].take(SEND_CQ).len()), (QpState::Rts, 0));
+        p.run();
+        let status: Vec<_> = p.worlds[0].take(SEND_CQ).iter().map(|wc| (wc.0, wc.1)).collect();
+        let done = WcStatus::Success;
+        assert_eq!((&status[..2], status[3]), (&[(1, done), (2, done)][..], (4, WcStatus::WrFlushErr)), "{bad:?}");
+        assert!(status[2].0 == 3 && ![done, WcStatus::WrFlushErr].contains(&status[2].1), "{bad:?}");
+        assert_eq!(p.terminate(0).unwrap().error, TermError::LOCAL_CATASTROPHE);
+        assert_eq!(p.worlds[0].memory.at(BASE + 0x2_0000, 3000), p.worlds[1].memory.at(BASE, 3000));
+    }
 }
 
 #[test]
