@@ -299,12 +299,7 @@ impl Executor {
     pub fn refuse<E: Env>(&mut self, core: &mut Core, code: NakCode, recv: Option<WcStatus>, env: &mut E) {
         let completed = recv.is_some_and(|status| self.fail_recv(core, status, env));
         if !completed {
-            let event = match code {
-                NakCode::REMOTE_ACCESS => AsyncEvent::QpAccessErr,
-                NakCode::INVALID_REQUEST => AsyncEvent::QpReqErr,
-                _ => AsyncEvent::QpFatal,
-            };
-            core.event(env, event);
+            core.event(env, refusal_event(code));
         }
         core.fault = Some(Fault::Error);
     }
@@ -317,5 +312,14 @@ impl Executor {
         if let Refusal::Fatal { recv: Some(status), .. } = refusal {
             self.fail_recv(core, status, env);
         }
+    }
+}
+
+/// Returns the event of a responder that refuses a request.
+pub(crate) fn refusal_event(code: NakCode) -> AsyncEvent {
+    match code {
+        NakCode::REMOTE_ACCESS => AsyncEvent::QpAccessErr,
+        NakCode::INVALID_REQUEST => AsyncEvent::QpReqErr,
+        _ => AsyncEvent::QpFatal,
     }
 }

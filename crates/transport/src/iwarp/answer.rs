@@ -1,6 +1,7 @@
 //! Answers to the peer's requests, while they wait and while they are sent.
 
-use weft_wire::iwarp::ReadRequest;
+use weft_wire::NakCode;
+use weft_wire::iwarp::{ReadRequest, Terminate};
 
 /// An answer that waits.
 #[derive(Clone, Copy, Debug)]
@@ -9,6 +10,8 @@ pub(super) enum Answer {
     Read { msn: u32, request: ReadRequest },
     /// To an atomic: the value before it.
     Value { id: u32, value: u64 },
+    /// None: the request is refused, and ends the stream behind the answers to those before it.
+    Refused { terminate: Terminate, code: NakCode },
 }
 
 /// An answer that is being cut into segments.

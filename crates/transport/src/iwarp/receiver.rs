@@ -95,7 +95,7 @@ impl Receiver {
     /// Returns where the next bytes go, if they may go there directly.
     pub fn places<E: Env>(&self, sender: &Sender, core: &Core, sq: &SendQueue, env: &E) -> Pieces {
         let len = self.reader.direct_len();
-        if len == 0 { Pieces::new() } else { self.find(sender, core, sq, len, env).unwrap_or_default() }
+        if len == 0 || sender.is_refusing() { Pieces::new() } else { self.find(sender, core, sq, len, env).unwrap_or_default() }
     }
 
     /// Finds the memory of the next `len` bytes of the payload.
@@ -134,6 +134,9 @@ impl Receiver {
         (direct, staged): (u32, &[u8]),
         env: &mut E,
     ) -> Result<Option<ReceivedTerminate>, Refused> {
+        if sender.is_refusing() {
+            return Ok(None);
+        }
         let direct = direct.min(self.reader.direct_len());
         self.reader.skip(direct);
         self.done += direct;
@@ -149,6 +152,9 @@ impl Receiver {
                     self.begun = true;
                     if let Some(terminate) = self.deliver(&mut parts)? {
                         return Ok(Some(terminate));
+                    }
+                    if parts.sender.is_refusing() {
+                        return Ok(None);
                     }
                 }
             }
@@ -191,9 +197,13 @@ impl Receiver {
 
     /// Ends the stream: an event or a completion for this side, a TERMINATE for the peer.
     pub fn refuse<E: Env>(&mut self, sender: &mut Sender, core: &mut Core, refused: Refused, env: &mut E) {
-        let header = self.reader.header_bytes();
-        sender.set_terminate(Terminate::new(refused.error, header, self.reader.ulpdu_len()));
+        sender.set_terminate(self.terminate_for(refused.error));
         self.executor.refuse(core, refused.code, refused.recv, env);
+    }
+
+    /// Composes the TERMINATE about the current segment.
+    fn terminate_for(&self, error: TermError) -> Terminate {
+        Terminate::new(error, self.reader.header_bytes(), self.reader.ulpdu_len())
     }
 
     /// A fault of the memory that this side named: its receive, or the list of its READ.

@@ -25,13 +25,13 @@ impl Receiver {
             Body::ReadResponse(_) => self.deliver_response(segment.control.is_last(), parts),
             Body::ReadRequest(untagged, read) => {
                 self.request_msn = self.request_msn.wrapping_add(1);
-                let answer = execute_read(untagged.msn(), read, parts)?;
-                parts.sender.push_answer(answer);
+                let answer = execute_read(untagged.msn(), read, parts);
+                self.answer(answer, parts)?;
             }
             Body::AtomicRequest(_, request) => {
                 self.request_msn = self.request_msn.wrapping_add(1);
-                let answer = execute_atomic(request, parts)?;
-                parts.sender.push_answer(answer);
+                let answer = execute_atomic(request, parts);
+                self.answer(answer, parts)?;
             }
             Body::AtomicResponse(_, response) => {
                 self.response_msn = self.response_msn.wrapping_add(1);
@@ -43,6 +43,22 @@ impl Receiver {
             }
         }
         Ok(None)
+    }
+
+    /// Queues the answer to a request. A refusal waits for the answers to the requests before it.
+    fn answer<E: Env>(
+        &mut self,
+        answer: Result<Answer, Refused>,
+        parts: &mut Parts<'_, E>,
+    ) -> Result<(), Refused> {
+        let answer = match answer {
+            Err(refused) if refused.error.is_protection() && parts.sender.defers_refusal() => {
+                Answer::Refused { terminate: self.terminate_for(refused.error), code: refused.code }
+            }
+            answer => answer?,
+        };
+        parts.sender.push_answer(answer);
+        Ok(())
     }
 
     /// Delivers a segment of a SEND, or Immediate Data.

@@ -7,6 +7,7 @@ use weft_wire::iwarp::{
 
 use crate::Env;
 use crate::core::{Core, Fault};
+use crate::execute::refusal_event;
 use crate::frame::HostRange;
 
 use super::super::answer::{Answer, AnswerInProgress};
@@ -23,6 +24,16 @@ impl Sender {
     /// Returns whether the peer may have another request with an answer outstanding.
     pub fn takes_answer(&self) -> bool {
         self.answers_open() < self.answers_max
+    }
+
+    /// Returns whether a refused request waits to end the stream: nothing more is received.
+    pub fn is_refusing(&self) -> bool {
+        matches!(self.answers.back(), Some(Answer::Refused { .. }))
+    }
+
+    /// Returns whether a refusal must wait for answers that the peer awaits. If nothing more is written, it need not.
+    pub fn defers_refusal(&self) -> bool {
+        self.answers_open() != 0 && !self.progress.stopped
     }
 
     /// Queues an answer.
@@ -42,7 +53,16 @@ impl Sender {
                 self.write(core, &header, (Source::Bytes(&[]), 0), env);
                 self.current = None;
             }
+            Answer::Refused { terminate, code } => self.refuse(core, (terminate, refusal_event(code)), env),
         }
+    }
+
+    /// Ends the stream in the turn of a request that is refused.
+    fn refuse<E: Env>(&mut self, core: &mut Core, (terminate, event): (Terminate, AsyncEvent), env: &mut E) {
+        self.set_terminate(terminate);
+        core.event(env, event);
+        core.fault = Some(Fault::Error);
+        self.stop();
     }
 
     /// Writes a segment of a Read Response. The key is checked again: the region may have gone since the request.
@@ -60,11 +80,8 @@ impl Sender {
             Err(fault) => {
                 let header = read_request(msn, request).write();
                 let error = errors::source(fault);
-                self.set_terminate(Terminate::new(error, header.as_slice(), header.as_slice().len() as u16));
-                core.event(env, AsyncEvent::QpAccessErr);
-                core.fault = Some(Fault::Error);
-                self.stop();
-                return;
+                let terminate = Terminate::new(error, header.as_slice(), header.as_slice().len() as u16);
+                return self.refuse(core, (terminate, AsyncEvent::QpAccessErr), env);
             }
         };
         let pieces = [HostRange { addr, len: len.into() }];

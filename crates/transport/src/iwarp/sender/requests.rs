@@ -43,6 +43,11 @@ impl Sender {
     /// requests before it complete first: their bytes are in the batch, or at the peer.
     fn fail_request<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, at: u64, status: WcStatus, env: &mut E) {
         self.set_terminate(Terminate { error: TermError::LOCAL_CATASTROPHE, copied: None });
+        if self.is_refusing() {
+            // Answers that the requests before it wait for are not received any more.
+            self.current = None;
+            return self.progress.fail_now(core, sq, at, status, env);
+        }
         self.progress.stopped = true;
         let wqe = sq.get_mut(at);
         // The peer does not answer a request that was not sent.

@@ -59,6 +59,29 @@ fn refused_requests_are_terminated() {
 }
 
 #[test]
+fn answers_before_a_refused_request_are_written() {
+    let add = |rkey| SendOp::FetchAdd { target: bad(BASE, rkey), add: 0 };
+    for refused in [SendOp::Read(bad(BASE, 0xdead)), add(KEY_READ_ONLY)] {
+        let mut p = StreamPair::new(params());
+        p.send(0, 1, SendOp::Read(remote(0)), &[sge(0x1_0000, 5000)]);
+        p.send(0, 2, add(KEY), &[sge(0x2_0000, 8)]);
+        p.send(0, 3, refused, &[sge(0x2_0000, 8)]);
+        p.send(0, 4, SendOp::Read(remote(0)), &[sge(0x2_0000, 8)]);
+        p.transmit(0);
+        p.deliver(1);
+        assert_eq!((p.qps[1].state(), p.worlds[1].events.len()), (QpState::Rts, 0));
+        p.room = 100;
+        p.run();
+        let status: Vec<_> = p.worlds[0].take(SEND_CQ).iter().map(|wc| (wc.0, wc.1)).collect();
+        let (done, denied, flushed) = (WcStatus::Success, WcStatus::RemAccessErr, WcStatus::WrFlushErr);
+        assert_eq!(status, [(1, done), (2, done), (3, denied), (4, flushed)], "{refused:?}");
+        assert_eq!(p.worlds[0].memory.at(BASE + 0x1_0000, 5000), p.worlds[1].memory.at(BASE, 5000));
+        assert_eq!(p.worlds[1].events, [AsyncEvent::QpAccessErr]);
+        assert_eq!(p.phases(), [StreamPhase::Closed; 2]);
+    }
+}
+
+#[test]
 fn receives_that_do_not_fit_complete_in_error() {
     let cases = [
         (SendOp::Send, sge(0x1_0000, 4), TermError::UNTAGGED_TOO_LONG, WcStatus::LocLenErr),
