@@ -19,6 +19,7 @@ use weft_wire::iwarp::{
 
 use crate::Env;
 use crate::core::Core;
+use crate::frame::HostRange;
 use crate::progress::SendProgress;
 use crate::sq::{SendQueue, Wqe};
 
@@ -213,6 +214,12 @@ impl Sender {
         self.progress.nxt += bytes as u64;
         core.stats.tx_packets += 1;
         core.stats.tx_bytes += u64::from(len);
+    }
+
+    /// Returns registered memory as the payload of an FPDU. The program may write to it at any time, and a CRC must be
+    /// that of the bytes sent.
+    fn memory<'a>(&self, pieces: &'a [HostRange]) -> Source<'a> {
+        if self.writer.has_crc() { Source::Copied(pieces) } else { Source::Memory(pieces) }
     }
 
     /// Returns the payload that fits behind a header of this opcode.

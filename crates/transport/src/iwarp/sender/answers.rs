@@ -85,8 +85,7 @@ impl Sender {
             }
         };
         let pieces = [HostRange { addr, len: len.into() }];
-        // The program may write to this memory at any time, and a CRC must be that of the bytes sent.
-        let payload = if self.writer.has_crc() { Source::Copied(&pieces) } else { Source::Memory(&pieces) };
+        let payload = self.memory(&pieces);
         let sink = request.sink();
         let end = offset + len;
         let last = end >= request.len();

@@ -118,7 +118,7 @@ impl Sender {
         };
         let source = match &payload {
             Payload::Inline(range) => Source::Bytes(wqe.inline.get(range.clone()).unwrap_or_default()),
-            Payload::Pieces(pieces) => Source::Memory(pieces),
+            Payload::Pieces(pieces) => self.memory(pieces),
         };
         self.write(core, &SegmentHeader::new(opcode, last, body), (source, len), env);
         if last && !imm {

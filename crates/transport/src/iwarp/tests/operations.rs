@@ -42,6 +42,21 @@ fn messages_of_each_size_with_crcs_markers_and_cuts() {
 }
 
 #[test]
+fn a_crc_covers_the_bytes_that_are_sent() {
+    for crc in [false, true] {
+        let mut both = params();
+        (both[0].crc, both[1].crc) = (crc, crc);
+        let mut p = StreamPair::new(both);
+        p.send(0, 1, SendOp::Send, &[sge(0, 1000)]);
+        p.send(0, 2, SendOp::Write(remote(0)), &[sge(0, 1000)]);
+        p.qps[0].poll_stream(p.now, usize::MAX, &mut p.worlds[0]);
+        // The program may write to the memory before `sendmsg` reads it.
+        let named = |piece: &crate::Piece| matches!(piece, crate::Piece::Host { .. });
+        assert_eq!(p.qps[0].stream_batch().unwrap().pieces().iter().filter(|p| named(p)).count(), if crc { 0 } else { 2 });
+    }
+}
+
+#[test]
 fn segments_are_those_of_siw() {
     let mut both = params();
     (both[0].extensions, both[1].extensions) = (false, false);
