@@ -50,6 +50,12 @@ pub struct StreamParams {
     pub rtr: Option<Rtr>,
     /// This side, a responder, must not send before the peer's first FPDU has come.
     pub awaits_rtr: bool,
+    /// This side, a responder, lets the initiator send first, though not for ever (RFC 5044 §7.1.2): siw fails if it finds
+    /// more than the reply when it reads the reply.
+    pub yields_first: bool,
+    /// This side, an initiator, sends an empty WRITE after its first FPDU if nothing comes back: siw may miss the arrival
+    /// of an FPDU that comes while it enters RDMA mode.
+    pub repeats_first: bool,
     /// The peer is Weft: atomics and immediate data of RFC 7306, and FPDUs longer than TCP's segments.
     pub extensions: bool,
 }

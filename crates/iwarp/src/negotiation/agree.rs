@@ -27,12 +27,14 @@ pub(super) fn request(offer: &Offer) -> Enhanced {
 pub(super) fn as_responder(offer: &Offer, peer: &PeerFrame) -> (StreamParams, Option<Enhanced>) {
     let mut params = common(offer, peer);
     params.extensions = offer.extensions && peer.flags.contains(MpaFlags::OFFERS_EXTENSIONS);
+    params.yields_first = !params.extensions;
     let Some(asked) = peer.enhanced else { return (params, None) };
     params.ird = offer.ird.max(asked.ord).min(DEPTH_MAX);
     params.ord = offer.ord.min(asked.ird).min(DEPTH_MAX);
     // As siw: a WRITE if the request names no kind.
     let rtr = asked.peer_to_peer.then(|| Rtr::choose(asked.rtr).unwrap_or(Rtr::Write));
     params.awaits_rtr = rtr.is_some();
+    params.yields_first &= rtr.is_none();
     let reply = Enhanced {
         ird: params.ird,
         ord: params.ord,
@@ -49,6 +51,7 @@ pub(super) fn as_initiator(
 ) -> Result<StreamParams, (NegotiationError, Option<TermError>)> {
     let mut params = common(offer, peer);
     params.extensions = offer.extensions && peer.flags.contains(MpaFlags::TAKES_EXTENSIONS);
+    params.repeats_first = !params.extensions;
     if offer.revision < 2 {
         return Ok(params);
     }

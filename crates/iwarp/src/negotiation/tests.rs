@@ -60,6 +60,19 @@ fn both_sides_agree_on_crcs_markers_and_depths() {
 }
 
 #[test]
+fn a_responder_lets_other_initiators_send_first() {
+    for revision in [1, 2] {
+        for (extensions, rtr) in [(true, RtrKinds::empty()), (false, RtrKinds::empty()), (false, RtrKinds::WRITE)] {
+            let [left, right] = open(Offer { extensions, rtr, revision, ..offer() }, offer(), 7);
+            let peer_to_peer = revision == 2 && !rtr.is_empty();
+            assert_eq!((left.yields_first, left.repeats_first), (false, !extensions));
+            assert_eq!((right.yields_first, right.repeats_first), (!extensions && !peer_to_peer, false));
+            assert_eq!(right.awaits_rtr, peer_to_peer);
+        }
+    }
+}
+
+#[test]
 fn peer_to_peer_chooses_a_kind_of_first_fpdu() {
     let offers =
         [(RtrKinds::all(), Rtr::Write), (RtrKinds::READ | RtrKinds::FPDU, Rtr::Read), (RtrKinds::FPDU, Rtr::Fpdu)];

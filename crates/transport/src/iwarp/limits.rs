@@ -6,5 +6,10 @@ use weft_verbs::Duration;
 pub(super) const BATCH_BYTES: usize = 256 << 10;
 /// Answers in a row while requests of this side wait, so that a peer's READs cannot starve them. siw's number.
 pub(super) const ANSWERS_IN_A_ROW: u8 = 4;
+/// Time that a responder leaves to the initiator for the first FPDU. The round trip is over by then, and a program whose
+/// responder sends first loses little.
+pub(super) const FIRST_FPDU_WAIT: Duration = Duration::from_millis(50);
+/// Time after which an initiator that hears nothing sends another FPDU.
+pub(super) const FIRST_FPDU_REPEAT: Duration = Duration::from_millis(10);
 /// Time for the peer to close its end after this side has: then the connection is cut.
 pub(super) const LINGER: Duration = Duration::from_secs(2);

@@ -21,6 +21,7 @@ mod batch;
 mod delivered;
 mod errors;
 mod limits;
+mod opening;
 mod phase;
 mod read_sink;
 mod receiver;
@@ -28,7 +29,6 @@ mod sender;
 mod sink;
 
 use weft_iwarp::StreamParams;
-use weft_iwarp::limits::RTR_TIMEOUT;
 use weft_verbs::{CqId, Instant, SendOp};
 use weft_wire::iwarp::Terminate;
 
@@ -41,6 +41,7 @@ use crate::sq::SendQueue;
 pub use batch::StreamBatch;
 use errors::ReceivedTerminate;
 use limits::LINGER;
+use opening::Opening;
 pub use phase::StreamPhase;
 use phase::{Event, next};
 use receiver::Receiver;
@@ -64,7 +65,8 @@ pub(crate) struct Iwarp {
     params: StreamParams,
     sender: Sender,
     receiver: Receiver,
-    /// End of the patience with a peer that does not begin, or does not end.
+    opening: Opening,
+    /// End of the opening, or of the patience with a peer that does not end.
     deadline: Option<Instant>,
     /// The peer's TERMINATE.
     peer_terminate: Option<Terminate>,
@@ -105,9 +107,10 @@ impl Iwarp {
         self.phase = next(self.phase, Event::Attach);
         self.params = *params;
         self.abandoned = false;
-        self.sender = Sender::new(params, sq);
+        self.opening = Opening::new(params);
+        self.sender = Sender::new(params, self.opening.holds(), sq);
         self.receiver = Receiver::new(params);
-        self.deadline = params.awaits_rtr.then(|| now + RTR_TIMEOUT);
+        self.deadline = self.opening.timeout().map(|timeout| now + timeout);
     }
 
     /// Enters RESET: forgets the stream.
@@ -118,7 +121,7 @@ impl Iwarp {
 
     /// Returns whether the peer's first FPDU is still missing, without which this side may not send.
     pub fn awaits_rtr(&self) -> bool {
-        self.sender.is_held()
+        self.opening == Opening::AwaitsRtr
     }
 
     /// Follows the payload of TCP's segments.
@@ -152,8 +155,9 @@ impl Iwarp {
             }
         }
         // A first FPDU that ended the stream has set the deadline for the end.
-        if self.phase == StreamPhase::Open && self.receiver.has_begun() && self.sender.release() {
-            self.deadline = None;
+        if self.phase == StreamPhase::Open && self.receiver.has_begun() && self.opening != Opening::Done {
+            (self.opening, self.deadline) = (Opening::Done, None);
+            self.sender.release();
         }
     }
 
@@ -198,6 +202,10 @@ impl Iwarp {
     pub fn sent<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, len: usize, env: &mut E) {
         self.sender.sent(core, sq, len, env);
         self.check_failure(core);
+        if self.phase == StreamPhase::Open && self.opening == Opening::Silent && len != 0 {
+            self.opening = Opening::Unanswered;
+            self.deadline = self.opening.timeout().map(|timeout| core.now + timeout);
+        }
     }
 
     /// Handles the end of the peer's direction, or a reset. An end in the middle of an FPDU is one, too (as siw).
@@ -226,10 +234,16 @@ impl Iwarp {
 
     /// Handles the deadline: the peer did not begin, or did not end.
     pub fn handle_timeout(&mut self, core: &mut Core) {
-        if self.deadline.is_some_and(|deadline| deadline <= core.now) {
-            self.deadline = None;
-            self.closed(core, true);
+        if self.deadline.is_none_or(|deadline| deadline > core.now) {
+            return;
         }
+        self.deadline = None;
+        match (self.phase, self.opening) {
+            (StreamPhase::Open, Opening::Yields) => self.sender.release(),
+            (StreamPhase::Open, Opening::Unanswered) => self.sender.repeat_first(),
+            _ => return self.closed(core, true),
+        }
+        self.opening = Opening::Done;
     }
 
     /// Enters ERR. With `report`, a TERMINATE that is ready is still sent. Returns the receive in use.

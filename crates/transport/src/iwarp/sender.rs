@@ -63,10 +63,10 @@ pub(super) struct Sender {
     answers_max: usize,
     /// Answers sent since a request was.
     in_a_row: u8,
-    /// First FPDU that is due, and whether the answer to a first READ is outstanding.
+    /// First FPDU, or a repetition, that is due between two messages, and whether the answer to a first READ is outstanding.
     rtr: Option<Rtr>,
     rtr_read: bool,
-    /// Nothing may be sent before the peer's first FPDU.
+    /// Nothing may be sent yet.
     held: bool,
     terminate: Option<Terminate>,
 }
@@ -78,8 +78,10 @@ impl Default for Sender {
 }
 
 impl Sender {
-    pub fn new(params: &StreamParams, sq: &SendQueue) -> Sender {
+    /// Creates the sender of a stream. With `held`, it waits for [`Sender::release`].
+    pub fn new(params: &StreamParams, held: bool, sq: &SendQueue) -> Sender {
         let mut sender = Sender::with(params, SendProgress::new(0, sq));
+        sender.held = held;
         sender.oldest = sq.head();
         sender.answers.reserve_exact(sender.answers_max);
         sender
@@ -102,7 +104,7 @@ impl Sender {
             in_a_row: 0,
             rtr: params.rtr,
             rtr_read: false,
-            held: params.awaits_rtr,
+            held: false,
             terminate: None,
         }
     }
@@ -115,13 +117,14 @@ impl Sender {
         self.batch.clear();
     }
 
-    pub fn is_held(&self) -> bool {
-        self.held
+    /// Lets the stream begin.
+    pub fn release(&mut self) {
+        self.held = false;
     }
 
-    /// Lets the stream begin. Returns whether it waited.
-    pub fn release(&mut self) -> bool {
-        std::mem::take(&mut self.held)
+    /// Sends an empty WRITE, as a first FPDU does.
+    pub fn repeat_first(&mut self) {
+        self.rtr.get_or_insert(Rtr::Write);
     }
 
     pub fn set_segment(&mut self, bytes: u32) {
@@ -174,10 +177,10 @@ impl Sender {
 
     /// Writes the next segment, or executes the next local request.
     fn write_next<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
-        if let Some(rtr) = self.rtr.take() {
-            return self.write_rtr(core, rtr, env);
-        }
         if self.current.is_none() {
+            if let Some(rtr) = self.rtr.take() {
+                return self.write_rtr(core, rtr, env);
+            }
             self.choose(core, sq, env);
         }
         match self.current {

@@ -24,6 +24,7 @@ pub fn hostile(seed: u64) -> Result<(), String> {
         markers_in: markers,
         extensions: rng.chance(1, 2),
         awaits_rtr: rng.chance(1, 4),
+        yields_first: rng.chance(1, 4),
         ..StreamParams::default()
     };
     let mut host = Host::new(0x1000_0000);

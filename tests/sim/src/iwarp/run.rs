@@ -189,6 +189,11 @@ impl Run {
         let due = self.rng.below(3000);
         for step in 0..STEPS_MAX {
             self.now = Instant(self.now.0 + STEP_NS);
+            for (qp, host) in self.qps.iter_mut().zip(&mut self.hosts) {
+                if qp.poll_timeout().is_some_and(|deadline| deadline <= self.now) {
+                    qp.handle_timeout(self.now, host);
+                }
+            }
             let side = self.rng.below(2) as usize;
             if trouble != Trouble::None && step == due {
                 self.strike(trouble, side);

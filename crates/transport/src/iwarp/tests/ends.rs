@@ -67,6 +67,54 @@ fn a_peer_that_does_not_begin_is_cut_off() {
 }
 
 #[test]
+fn a_responder_lets_the_initiator_send_first_for_a_while() {
+    let mut both = params();
+    both[1].yields_first = true;
+    for initiator_sends in [true, false] {
+        let mut p = StreamPair::new(both);
+        p.recv(0, 7, &[sge(0x1_0000, 64)]);
+        p.recv(1, 8, &[sge(0x1_0000, 64)]);
+        p.send(1, 1, SendOp::Send, &[sge(0, 8)]);
+        assert!(!p.qps[1].wants_stream() && !p.qps[1].stream_awaits_peer());
+        let deadline = p.qps[1].poll_timeout().unwrap();
+        assert_eq!(deadline.since(p.now), Duration::from_millis(50));
+        if initiator_sends {
+            p.send(0, 1, SendOp::Send, &[sge(0, 8)]);
+        } else {
+            p.qps[1].handle_timeout(deadline, &mut p.worlds[1]);
+        }
+        p.run();
+        assert_eq!(p.worlds[0].take(RECV_CQ), [(7, WcStatus::Success, 8)]);
+        assert_eq!((p.phases(), p.qps[1].poll_timeout()), ([StreamPhase::Open; 2], None));
+    }
+}
+
+#[test]
+fn an_initiator_that_hears_nothing_sends_an_empty_write() {
+    let mut both = params();
+    both[0].repeats_first = true;
+    for answered in [false, true] {
+        let mut p = StreamPair::new(both);
+        assert_eq!(p.qps[0].poll_timeout(), None);
+        p.recv(0, 7, &[sge(0x1_0000, 64)]);
+        p.recv(1, 8, &[sge(0x1_0000, 64)]);
+        p.send(0, 1, SendOp::Send, &[sge(0, 8)]);
+        p.run();
+        let deadline = p.qps[0].poll_timeout().unwrap();
+        assert_eq!(deadline.since(p.now), Duration::from_millis(10));
+        if answered {
+            p.send(1, 1, SendOp::Send, &[sge(0, 8)]);
+            p.run();
+            assert_eq!(p.qps[0].poll_timeout(), None);
+        }
+        p.qps[0].handle_timeout(deadline, &mut p.worlds[0]);
+        p.run();
+        assert_eq!(p.names(0), [("Send", 8), ("RDMA Write", 0)][..if answered { 1 } else { 2 }]);
+        assert_eq!((p.phases(), p.qps[0].poll_timeout()), ([StreamPhase::Open; 2], None));
+    }
+}
+
+#[test]
 fn a_stream_that_begins_with_its_end_is_cut_off() {
     let mut control = Vec::new();
     Terminate { error: TermError::LOCAL_CATASTROPHE, copied: None }.write(TerminateOrder::Rfc, &mut control);
