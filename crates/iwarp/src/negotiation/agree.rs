@@ -29,10 +29,11 @@ pub(super) fn as_responder(offer: &Offer, peer: &PeerFrame) -> (StreamParams, Op
     params.extensions = offer.extensions && peer.flags.contains(MpaFlags::OFFERS_EXTENSIONS);
     params.yields_first = !params.extensions;
     let Some(asked) = peer.enhanced else { return (params, None) };
-    params.ird = offer.ird.max(asked.ord).min(DEPTH_MAX);
-    params.ord = offer.ord.min(asked.ird).min(DEPTH_MAX);
     // As siw: a WRITE if the request names no kind.
     let rtr = asked.peer_to_peer.then(|| Rtr::choose(asked.rtr).unwrap_or(Rtr::Write));
+    let first_read = u16::from(rtr == Some(Rtr::Read));
+    params.ird = offer.ird.max(known(asked.ord).unwrap_or(0)).max(first_read).min(DEPTH_MAX);
+    params.ord = offer.ord.min(known(asked.ird).unwrap_or(DEPTH_MAX)).min(DEPTH_MAX);
     params.awaits_rtr = rtr.is_some();
     params.yields_first &= rtr.is_none();
     let reply = Enhanced {
@@ -58,16 +59,23 @@ pub(super) fn as_initiator(
     let Some(reply) = peer.enhanced.filter(|_| peer.revision >= 2) else {
         return Err((NegotiationError::Revision, None));
     };
-    if reply.ord > offer.ird.max(DEPTH_MAX) {
+    let (ird, ord) = (known(reply.ird).unwrap_or(DEPTH_MAX), known(reply.ord).unwrap_or(0));
+    if ord > offer.ird.max(DEPTH_MAX) {
         return Err((NegotiationError::InsufficientIrd, Some(TermError::MPA_IRD)));
     }
-    params.ird = reply.ord.max(offer.ird).min(DEPTH_MAX);
-    params.ord = request(offer).ord.min(reply.ird).min(DEPTH_MAX);
+    params.ird = ord.max(offer.ird).min(DEPTH_MAX);
+    params.ord = request(offer).ord.min(ird).min(DEPTH_MAX);
     if !offer.rtr.is_empty() {
-        let chosen = Rtr::choose(reply.rtr & offer.rtr);
+        // A first READ needs a peer that answers one.
+        let chosen = Rtr::choose(reply.rtr & offer.rtr).filter(|rtr| *rtr != Rtr::Read || ird != 0);
         params.rtr = Some(chosen.ok_or((NegotiationError::NoMatchingRtr, Some(TermError::MPA_RTR)))?);
     }
     Ok(params)
+}
+
+/// Returns a depth of the peer; `None` if the programs agree on it.
+pub(super) fn known(depth: u16) -> Option<u16> {
+    (depth != Enhanced::DEPTH_MAX).then_some(depth)
 }
 
 fn common(offer: &Offer, peer: &PeerFrame) -> StreamParams {

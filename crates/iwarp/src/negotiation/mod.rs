@@ -20,7 +20,7 @@ pub use state::{Role, State};
 pub enum NegotiationEvent {
     /// A request came: [`Negotiation::accept`] or [`Negotiation::reject`] it. [`Negotiation::private_data`] is the peer's.
     Requested {
-        /// READs that the peer answers at a time; `None` with revision 1.
+        /// READs that the peer answers at a time; `None` with revision 1, or if the programs agree on depths.
         ird: Option<u16>,
         /// READs that the peer wants outstanding.
         ord: Option<u16>,
@@ -257,7 +257,8 @@ impl Negotiation {
             Action::None => None,
             Action::Ask => {
                 let depths = self.peer.enhanced;
-                Some(NegotiationEvent::Requested { ird: depths.map(|d| d.ird), ord: depths.map(|d| d.ord) })
+                let depth = |of: fn(Enhanced) -> u16| depths.and_then(|depths| agree::known(of(depths)));
+                Some(NegotiationEvent::Requested { ird: depth(|d| d.ird), ord: depth(|d| d.ord) })
             }
             Action::ReportReject => Some(NegotiationEvent::Rejected),
             Action::Fail => Some(NegotiationEvent::Failed(error)),

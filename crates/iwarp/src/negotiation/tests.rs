@@ -150,6 +150,34 @@ fn terminated(bytes: &[u8], crc: bool) -> TermError {
 }
 
 #[test]
+fn programs_may_agree_on_depths() {
+    let mut side = Negotiation::responder(NOW, offer());
+    side.handle_bytes(NOW, b"MPA ID Req Frame\x10\x02\x00\x04\x3f\xff\x3f\xff");
+    assert_eq!(side.poll_event(), Some(NegotiationEvent::Requested { ird: None, ord: None }));
+    side.accept(NOW, 5, 7, b"").unwrap();
+    let Some(NegotiationEvent::Opened(params)) = side.poll_event() else { panic!() };
+    assert_eq!((params.ird, params.ord), (5, 7));
+
+    let mut side = Negotiation::initiator(NOW, Offer { ird: 5, ord: 7, ..offer() }, b"").unwrap();
+    side.handle_bytes(NOW, b"MPA ID Rep Frame\x10\x02\x00\x04\x3f\xff\x3f\xff");
+    let Some(NegotiationEvent::Opened(params)) = side.poll_event() else { panic!() };
+    assert_eq!((params.ird, params.ord), (5, 7));
+}
+
+#[test]
+fn a_first_read_needs_a_responder_that_answers_it() {
+    // Peer to peer; the request of another implementation offers a READ, and asks for no depth.
+    let mut side = Negotiation::responder(NOW, Offer { ird: 0, ..offer() });
+    side.handle_bytes(NOW, b"MPA ID Req Frame\x10\x02\x00\x04\x80\x00\x40\x00");
+    side.accept(NOW, 0, 0, b"").unwrap();
+    assert_eq!(side.transmit()[20..], [0x80, 1, 0x40, 0]);
+
+    let mut side = Negotiation::initiator(NOW, Offer { rtr: RtrKinds::READ, ..offer() }, b"").unwrap();
+    side.handle_bytes(NOW, b"MPA ID Rep Frame\x10\x02\x00\x04\x80\x00\x40\x00");
+    assert_eq!(side.poll_event(), Some(NegotiationEvent::Failed(NegotiationError::NoMatchingRtr)));
+}
+
+#[test]
 fn an_unacceptable_reply_is_terminated() {
     let wrong_rtr = b"MPA ID Rep Frame\x50\x02\x00\x04\x80\x01\x40\x01";
     let too_deep = b"MPA ID Rep Frame\x50\x02\x00\x04\x00\x01\x1f\xff";
