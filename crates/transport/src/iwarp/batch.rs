@@ -1,6 +1,8 @@
 //! Bytes of a stream that wait for TCP: control bytes in an arena, payload by name. Unlike packets they may leave in
 //! part, so the batch knows how far it is sent.
 
+use std::collections::VecDeque;
+
 use crate::{Memory, Piece};
 
 /// Arena bytes that an idle stream keeps, so that one at work need not allocate for each batch.
@@ -15,6 +17,8 @@ pub struct StreamBatch {
     first: usize,
     /// Bytes in pieces from `first` on.
     len: usize,
+    /// Bytes of each FPDU that waits, if the owner must send them one by one.
+    fpdus: VecDeque<usize>,
 }
 
 impl StreamBatch {
@@ -33,6 +37,13 @@ impl StreamBatch {
         &self.pieces[self.first..]
     }
 
+    /// Returns the bytes of each FPDU that waits, in order; of the first one those that TCP has not taken. If there are
+    /// any, the owner sends each FPDU with a `sendmsg` of its own that sets `MSG_EOR`: TCP then begins a new buffer after
+    /// it. siw 6.1 and later misread a CRC that two buffers share. Nothing if one `sendmsg` may send the whole batch.
+    pub fn fpdus(&self) -> impl Iterator<Item = usize> + '_ {
+        self.fpdus.iter().copied()
+    }
+
     /// Returns the bytes of a piece of the arena; nothing for one of registered memory.
     pub fn arena(&self, piece: Piece) -> &[u8] {
         match piece {
@@ -47,6 +58,11 @@ impl StreamBatch {
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         self.arena.extend_from_slice(bytes);
         self.extend_arena(bytes.len());
+    }
+
+    /// Notes that the last `len` bytes are an FPDU, which must be sent on its own.
+    pub(super) fn end_fpdu(&mut self, len: usize) {
+        self.fpdus.push_back(len);
     }
 
     /// Appends registered memory.
@@ -87,6 +103,7 @@ impl StreamBatch {
     pub(super) fn advance(&mut self, sent: usize) {
         let mut left = sent.min(self.len);
         self.len -= left;
+        self.advance_fpdus(left);
         while left != 0 {
             match &mut self.pieces[self.first] {
                 Piece::Host { len, .. } | Piece::Arena { len, .. } if *len as usize <= left => {
@@ -101,6 +118,17 @@ impl StreamBatch {
         }
         if self.is_empty() {
             self.clear();
+        }
+    }
+
+    fn advance_fpdus(&mut self, mut sent: usize) {
+        while let Some(len) = self.fpdus.front_mut() {
+            if *len > sent {
+                *len -= sent;
+                return;
+            }
+            sent -= *len;
+            self.fpdus.pop_front();
         }
     }
 
@@ -136,6 +164,7 @@ impl StreamBatch {
         self.arena.clear();
         self.arena.shrink_to(ARENA_KEPT);
         self.pieces.clear();
+        self.fpdus.clear();
         (self.first, self.len) = (0, 0);
     }
 }

@@ -46,6 +46,8 @@ enum Current {
 #[derive(Debug)]
 pub(super) struct Sender {
     writer: FpduWriter,
+    /// The owner must send each FPDU on its own.
+    single_fpdus: bool,
     batch: StreamBatch,
     progress: SendProgress,
     current: Option<Current>,
@@ -90,6 +92,7 @@ impl Sender {
     fn with(params: &StreamParams, progress: SendProgress) -> Sender {
         Sender {
             writer: FpduWriter::new(params),
+            single_fpdus: params.crc && !params.extensions,
             batch: StreamBatch::default(),
             progress,
             current: None,
@@ -212,11 +215,18 @@ impl Sender {
         (source, len): (Source<'_>, u32),
         env: &mut E,
     ) {
-        let mut sink = Sink { batch: &mut self.batch, source, env };
-        let bytes = self.writer.write(header.write().as_slice(), len, &mut sink);
-        self.progress.nxt += bytes as u64;
+        self.write_fpdu(header.write().as_slice(), (source, len), env);
         core.stats.tx_packets += 1;
         core.stats.tx_bytes += u64::from(len);
+    }
+
+    fn write_fpdu<E: Env>(&mut self, header: &[u8], (source, len): (Source<'_>, u32), env: &mut E) {
+        let mut sink = Sink { batch: &mut self.batch, source, env };
+        let bytes = self.writer.write(header, len, &mut sink);
+        if self.single_fpdus {
+            self.batch.end_fpdu(bytes);
+        }
+        self.progress.nxt += bytes as u64;
     }
 
     /// Returns registered memory as the payload of an FPDU. The program may write to it at any time, and a CRC must be
@@ -236,8 +246,7 @@ impl Sender {
         let nothing = (Source::Bytes(&[]), 0);
         match rtr {
             Rtr::Fpdu => {
-                let mut sink = Sink { batch: &mut self.batch, source: nothing.0, env };
-                self.progress.nxt += self.writer.write(&[], 0, &mut sink) as u64;
+                self.write_fpdu(&[], nothing, env);
             }
             Rtr::Write => {
                 let body = Body::Write(Tagged::new(RTR_STAG, 0));

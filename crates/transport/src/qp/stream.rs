@@ -104,7 +104,7 @@ impl Qp {
         more
     }
 
-    /// Returns the bytes that wait for TCP.
+    /// Returns the bytes that wait for TCP. [`StreamBatch::fpdus`] says whether one `sendmsg` may send them all.
     pub fn stream_batch(&self) -> Option<&StreamBatch> {
         self.stream().map(Iwarp::batch)
     }

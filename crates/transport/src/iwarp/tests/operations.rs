@@ -57,6 +57,29 @@ fn a_crc_covers_the_bytes_that_are_sent() {
 }
 
 #[test]
+fn fpdus_with_crcs_for_siw_are_sent_one_by_one() {
+    let mut both = params();
+    (both[0].crc, both[0].extensions) = (true, false);
+    let mut p = StreamPair::new(both);
+    p.send(0, 1, SendOp::Send, &[sge(0, 2000)]);
+    p.qps[0].poll_stream(p.now, usize::MAX, &mut p.worlds[0]);
+    let fpdus = |p: &StreamPair| p.qps[0].stream_batch().unwrap().fpdus().collect::<Vec<_>>();
+    // ULPDU length, header, payload, padding, CRC.
+    assert_eq!(fpdus(&p), [1448, 2 + 18 + 576 + 4]);
+    p.qps[0].stream_sent(p.now, 1000, &mut p.worlds[0]);
+    assert_eq!(fpdus(&p), [448, 600]);
+    p.qps[0].stream_sent(p.now, 448 + 100, &mut p.worlds[0]);
+    assert_eq!(fpdus(&p), [500]);
+    p.qps[0].stream_sent(p.now, 500, &mut p.worlds[0]);
+    assert!(fpdus(&p).is_empty());
+    both[0].extensions = true;
+    let mut p = StreamPair::new(both);
+    p.send(0, 1, SendOp::Send, &[sge(0, 2000)]);
+    p.qps[0].poll_stream(p.now, usize::MAX, &mut p.worlds[0]);
+    assert!(fpdus(&p).is_empty(), "one sendmsg for all of it");
+}
+
+#[test]
 fn segments_are_those_of_siw() {
     let mut both = params();
     (both[0].extensions, both[1].extensions) = (false, false);
