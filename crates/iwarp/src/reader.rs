@@ -50,6 +50,8 @@ pub struct FpduReader {
     header_len: usize,
     ulpdu: u16,
     payload_left: u32,
+    /// Fault of the header: with CRCs, the rest of the FPDU tells whether the peer sent this header.
+    fault: Option<HeaderError>,
     /// CRC of the FPDU so far.
     sum: u32,
     /// Bytes since the FPDU's first one, markers included.
@@ -74,6 +76,7 @@ impl FpduReader {
             header_len: 0,
             ulpdu: 0,
             payload_left: 0,
+            fault: None,
             sum: 0,
             since_start: 0,
             to_marker: 0,
@@ -134,6 +137,9 @@ impl FpduReader {
                 let len = room.min(self.payload_left as usize);
                 let bytes = self.take(input, len);
                 self.payload_left -= bytes.len() as u32;
+                if self.fault.is_some() {
+                    continue;
+                }
                 return Ok(Some(FpduEvent::Payload(bytes)));
             }
             if let Some(event) = self.gather(input, room)? {
@@ -197,12 +203,21 @@ impl FpduReader {
         if self.have < self.want {
             return Ok(None);
         }
-        match self.stage {
+        let end = match self.stage {
             Stage::Length => self.end_length(),
             Stage::Control => self.end_control(),
             Stage::Header => self.end_header().map(Some),
             Stage::Payload => Ok(None),
-            Stage::Trailer => self.end_trailer().map(Some),
+            Stage::Trailer => return self.end_trailer().map(Some),
+        };
+        match end {
+            Err(StreamFault::Header(fault)) if self.crc => {
+                self.fault = Some(fault);
+                self.payload_left = u32::from(self.ulpdu) - (self.have - LENGTH_LEN) as u32;
+                self.stage = Stage::Payload;
+                Ok(None)
+            }
+            end => end,
         }
     }
 
@@ -239,6 +254,9 @@ impl FpduReader {
         let crc = self.trailer[self.want - CRC_LEN..self.want].first_chunk().copied().map(u32::from_le_bytes);
         if self.crc && crc != Some(self.sum) {
             return Err(StreamFault::Crc);
+        }
+        if let Some(fault) = self.fault {
+            return Err(fault.into());
         }
         (self.stage, self.have, self.want) = (Stage::Length, 0, LENGTH_LEN);
         (self.sum, self.since_start) = (0, 0);

@@ -113,6 +113,25 @@ fn markers_begin_the_stream_and_point_to_their_fpdu() {
 }
 
 #[test]
+fn a_wrong_crc_explains_a_wrong_header() {
+    let params = params(true, true);
+    let good = stream(&params, &[700]);
+    // Bits of DDP's version, RDMAP's opcode, and of the length, which becomes 1.
+    for (at, value) in [(6, 0x42), (7, 0x4f), (5, 1)] {
+        let mut bytes = good.clone();
+        bytes[at] = value;
+        if at == 5 {
+            bytes[4] = 0;
+        }
+        assert_eq!(read(&params, &bytes, 7).unwrap_err(), StreamFault::Crc);
+    }
+    let mut out = Stream { bytes: Vec::new(), payload: vec![0; 700] };
+    FpduWriter::new(&params).write(&[0x42, 0x43], 700, &mut out);
+    let fault = read(&params, &out.bytes, 7).unwrap_err();
+    assert!(matches!(fault, StreamFault::Header(_)), "{fault:?}");
+}
+
+#[test]
 fn the_crc_is_that_of_rfc_3720() {
     let bytes = stream(&params(true, false), &[u16::MAX]);
     assert_eq!(bytes, [&[0, 0, 0, 0][..], &crc32c::crc32c(&[0; 4]).to_le_bytes()].concat());
