@@ -33,6 +33,9 @@ pub(super) struct Receiver {
     extensions: bool,
     /// Header of the segment that is being received.
     segment: Option<SegmentHeader>,
+    /// Fault of this segment: with CRCs, its end tells whether the peer sent it like that.
+    refusal: Option<Refused>,
+    crc: bool,
     /// Bytes of its payload that are placed.
     done: u32,
     /// Whether it begins a message of queue 0.
@@ -71,6 +74,8 @@ impl Receiver {
             executor: Executor::default(),
             extensions: params.extensions,
             segment: None,
+            refusal: None,
+            crc: params.crc,
             done: 0,
             first: false,
             send_msn: 1,
@@ -150,6 +155,9 @@ impl Receiver {
                 FpduEvent::Empty => self.begun = true,
                 FpduEvent::End => {
                     self.begun = true;
+                    if let Some(refused) = self.refusal.take() {
+                        return Err(refused);
+                    }
                     if let Some(terminate) = self.deliver(&mut parts)? {
                         return Ok(Some(terminate));
                     }
@@ -166,16 +174,34 @@ impl Receiver {
     fn begin<E: Env>(&mut self, header: SegmentHeader, parts: &mut Parts<'_, E>) -> Result<(), Refused> {
         parts.core.stats.rx_packets += 1;
         (self.segment, self.done) = (Some(header), 0);
-        self.check(&header, self.reader.payload_left(), parts)
+        let checked = self.check(&header, self.reader.payload_left(), parts);
+        self.defer(checked)
+    }
+
+    /// With CRCs, defers a refusal to the end of the segment.
+    fn defer(&mut self, result: Result<(), Refused>) -> Result<(), Refused> {
+        match result {
+            Err(refused) if self.crc => {
+                self.refusal = Some(refused);
+                Ok(())
+            }
+            result => result,
+        }
     }
 
     /// Places the next bytes of a segment.
     fn place<E: Env>(&mut self, bytes: &[u8], parts: &mut Parts<'_, E>) -> Result<(), Refused> {
         parts.core.stats.rx_bytes += bytes.len() as u64;
+        if self.refusal.is_some() {
+            return Ok(());
+        }
         if let Some(SegmentHeader { body: Body::Terminate(..), .. }) = self.segment {
             self.keep_terminate(bytes);
         } else {
-            let places = self.find(parts.sender, parts.core, parts.sq, bytes.len() as u32, parts.env)?;
+            let places = match self.find(parts.sender, parts.core, parts.sq, bytes.len() as u32, parts.env) {
+                Ok(places) => places,
+                Err(refused) => return self.defer(Err(refused)),
+            };
             let mut rest = bytes;
             for place in &places {
                 let (now, later) = rest.split_at(place.len as usize);

@@ -27,11 +27,8 @@ use super::answer::{Answer, AnswerInProgress};
 use super::batch::StreamBatch;
 use super::errors::{self, ReceivedTerminate};
 use super::limits::{ANSWERS_IN_A_ROW, BATCH_BYTES};
-use super::read_sink::read_sink;
+use super::read_sink::{NO_MEMORY, read_sink};
 use super::sink::{Sink, Source};
-
-/// STag of a first FPDU that reads or writes nothing: siw's choice, since some adapters treat zero in a special way.
-const RTR_STAG: u32 = 1;
 
 /// Message that is being cut into segments.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +55,8 @@ pub(super) struct Sender {
     /// Requests with an answer that are outstanding, and how many may be.
     outstanding: u16,
     ord: u16,
-    /// Position before which no request awaits an answer.
-    oldest: u64,
+    /// Position of the oldest request that awaits an answer.
+    oldest: Option<u64>,
     /// Answers that wait, and how many may.
     answers: VecDeque<Answer>,
     answers_max: usize,
@@ -84,7 +81,6 @@ impl Sender {
     pub fn new(params: &StreamParams, held: bool, sq: &SendQueue) -> Sender {
         let mut sender = Sender::with(params, SendProgress::new(0, sq));
         sender.held = held;
-        sender.oldest = sq.head();
         sender.answers.reserve_exact(sender.answers_max);
         sender
     }
@@ -101,7 +97,7 @@ impl Sender {
             response_msn: 1,
             outstanding: 0,
             ord: params.ord,
-            oldest: 0,
+            oldest: None,
             answers: VecDeque::new(),
             answers_max: answers_max(params),
             in_a_row: 0,
@@ -249,11 +245,11 @@ impl Sender {
                 self.write_fpdu(&[], nothing, env);
             }
             Rtr::Write => {
-                let body = Body::Write(Tagged::new(RTR_STAG, 0));
+                let body = Body::Write(Tagged::new(NO_MEMORY, 0));
                 self.write(core, &SegmentHeader::new(RdmapOpcode::WRITE, true, body), nothing, env);
             }
             Rtr::Read => {
-                let read = ReadRequest::new(Tagged::new(RTR_STAG, 0), Tagged::new(RTR_STAG, 0), 0);
+                let read = ReadRequest::new(Tagged::new(NO_MEMORY, 0), Tagged::new(NO_MEMORY, 0), 0);
                 let header = read_request(self.next_request_msn(), read);
                 (self.rtr_read, self.outstanding) = (true, 1);
                 self.write(core, &header, nothing, env);

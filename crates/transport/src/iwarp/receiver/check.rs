@@ -34,9 +34,10 @@ impl Receiver {
                 check_untagged(untagged, Queue::READ_REQUEST, self.request_msn)
             }
             Body::AtomicResponse(untagged, _) => check_untagged(untagged, Queue::ATOMIC_RESPONSE, self.response_msn),
-            Body::Terminate(untagged, control) => {
+            // A TERMINATE ends the stream, whatever its numbers are: no other one answers it.
+            Body::Terminate(_, control) => {
                 self.terminate[..control.len()].copy_from_slice(control);
-                check_untagged(untagged, Queue::TERMINATE, 1)
+                Ok(())
             }
         }
     }
@@ -108,6 +109,10 @@ fn check_response<E: Env>(to: &Tagged, last: bool, len: u32, parts: &Parts<'_, E
     let end = wqe.answered + u64::from(len);
     let fits = if last { end == wqe.length } else { end < wqe.length };
     if to.offset() != sink.offset().wrapping_add(wqe.answered) || !fits {
+        return Err(Refused::protocol(TermError::TAGGED_BOUNDS));
+    }
+    // Empty segments without an end would keep this side busy for nothing.
+    if len == 0 && !last {
         return Err(Refused::protocol(TermError::TAGGED_BOUNDS));
     }
     check_list(parts.core, &wqe.sges, (wqe.answered, len), parts.env)

@@ -20,6 +20,9 @@ impl Sender {
     /// Begins the next request; a local one ends here.
     pub(super) fn begin_request<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
         let at = self.progress.cur;
+        if sq.get(at).has_response() && self.ord == 0 {
+            return self.fail_request(core, sq, at, WcStatus::LocQpOpErr, env);
+        }
         match progress::begin(core, sq.get(at), env) {
             Ok(false) => self.end_request(core, sq, at, env),
             Ok(true) => {
@@ -82,6 +85,7 @@ impl Sender {
                 let header = request_with_answer(wqe, msn);
                 sq.get_mut(at).ssn = msn;
                 self.outstanding += 1;
+                self.oldest.get_or_insert(at);
                 self.write(core, &header, (Source::Bytes(&[]), 0), env);
                 self.end_request(core, sq, at, env);
             }
@@ -139,14 +143,14 @@ impl Sender {
 
     /// Returns the position of the oldest request that awaits an answer.
     pub fn oldest(&self, sq: &SendQueue) -> Option<u64> {
-        (self.oldest.max(sq.head())..self.progress.started).find(|&at| sq.get(at).awaits_answer())
+        self.oldest.filter(|at| *at >= sq.head())
     }
 
     /// Ends the oldest request that awaited an answer, which `len` bytes completed.
     pub fn answered<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, at: u64, env: &mut E) {
         let wqe = sq.get_mut(at);
         wqe.answered = wqe.length.max(1);
-        self.oldest = at + 1;
+        self.oldest = (at + 1..self.progress.started).find(|&at| sq.get(at).awaits_answer());
         self.outstanding = self.outstanding.saturating_sub(1);
         self.retire(core, sq, env);
     }

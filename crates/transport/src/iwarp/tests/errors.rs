@@ -251,6 +251,65 @@ fn malformed_segments_are_terminated() {
 }
 
 #[test]
+fn a_wrong_crc_explains_a_wrong_header() {
+    let mut write = vec![0xc1, 0x40];
+    write.extend(0xdead_u32.to_be_bytes());
+    write.extend(BASE.to_be_bytes());
+    write.extend([0; 8]);
+    for (crc, error) in [(true, TermError::MPA_CRC), (false, TermError::TAGGED_STAG)] {
+        let mut both = params();
+        both[1].crc = crc;
+        let mut p = StreamPair::new(both);
+        let bytes = fpdu(&write);
+        let (head, tail) = bytes.split_at(20);
+        p.inject(1, head);
+        p.inject(1, tail);
+        p.transmit(1);
+        assert_eq!(p.terminate(1).map(|terminate| terminate.error), Some(error));
+    }
+}
+
+#[test]
+fn no_terminate_answers_a_terminate() {
+    for (queue, msn, offset) in [(0, 1, 0), (2, 2, 0), (2, 1, 9)] {
+        let mut p = StreamPair::new(params());
+        let mut header = [0; 22];
+        (header[0], header[1], header[9], header[13], header[17]) = (0x41, 0x47, queue, msn, offset);
+        header[18..20].copy_from_slice(&[0x12, 2]);
+        p.inject(1, &fpdu(&header));
+        p.transmit(1);
+        assert_eq!((p.terminate(1), p.qps[1].state()), (None, QpState::Err));
+        assert_eq!(p.qps[1].stream_terminate().unwrap().error, TermError::UNTAGGED_NO_BUFFER);
+    }
+}
+
+#[test]
+fn empty_answers_without_an_end_are_refused() {
+    let mut p = StreamPair::new(params());
+    p.send(0, 1, SendOp::Read(remote(0)), &[sge(0x1000, 8)]);
+    p.transmit(0);
+    let mut response = vec![0x81, 0x42];
+    response.extend(sge(0, 0).lkey.to_be_bytes());
+    response.extend(sge(0x1000, 0).addr.to_be_bytes());
+    p.inject(0, &fpdu(&response));
+    p.transmit(0);
+    assert_eq!(p.terminate(0).unwrap().error, TermError::TAGGED_BOUNDS);
+}
+
+#[test]
+fn a_read_without_a_depth_fails() {
+    let mut both = params();
+    both[0].ord = 0;
+    let mut p = StreamPair::new(both);
+    let attr = QpAttr { max_rd_atomic: 4, ..p.qps[0].query() };
+    p.qps[0].modify(p.now, &attr, QpAttrMask::MAX_QP_RD_ATOMIC, &mut p.worlds[0]);
+    p.send(0, 1, SendOp::Read(remote(0)), &[sge(0x1000, 8)]);
+    p.run();
+    assert_eq!(p.worlds[0].take(SEND_CQ), [(1, WcStatus::LocQpOpErr, 0)]);
+    assert_eq!(p.names(0), [("Terminate", 0)]);
+}
+
+#[test]
 fn a_wrong_crc_or_marker_is_terminated() {
     for (markers, error) in [(false, TermError::MPA_CRC), (true, TermError::MPA_MARKER)] {
         let mut both = params();

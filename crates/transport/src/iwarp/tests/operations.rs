@@ -112,6 +112,16 @@ fn segments_are_those_of_siw() {
 }
 
 #[test]
+fn a_read_of_nothing_names_no_memory() {
+    let mut p = StreamPair::new(params());
+    p.send(0, 1, SendOp::Read(remote(0)), &[]);
+    p.run();
+    let Body::ReadRequest(_, read) = p.segments(0)[0].0.body else { panic!() };
+    assert_eq!((read.sink().stag(), read.sink().offset()), (1, 0));
+    assert_eq!(p.worlds[0].take(SEND_CQ), [ok(1, 0)]);
+}
+
+#[test]
 fn a_send_invalidates_and_solicits() {
     let mut p = StreamPair::new(params());
     p.recv(1, 7, &[sge(0x1_0000, 64)]);
