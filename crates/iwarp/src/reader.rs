@@ -175,7 +175,8 @@ impl FpduReader {
         }
         let marker = Marker::read_from_bytes(&self.marker).map_err(|_| StreamFault::Marker)?;
         // A marker between two FPDUs belongs to the second (RFC 5044 §4.3).
-        if u32::from(marker.fpdu_ptr()) != self.since_start {
+        // The two low bits of the distance are zero, and a receiver ignores them.
+        if u32::from(marker.fpdu_ptr() & !3) != self.since_start {
             return Err(StreamFault::Marker);
         }
         if self.crc {

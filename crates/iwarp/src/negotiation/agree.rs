@@ -89,8 +89,8 @@ fn common(offer: &Offer, peer: &PeerFrame) -> StreamParams {
     }
 }
 
-/// Appends the FPDU of a TERMINATE, the first of its stream.
-pub(super) fn terminate(error: TermError, crc: bool, out: &mut Vec<u8>) {
+/// Appends the FPDU of a TERMINATE, the first of its stream, as the peer's frame asks for it.
+pub(super) fn terminate(error: TermError, offer: &Offer, peer: &PeerFrame, out: &mut Vec<u8>) {
     struct Control<'a>(&'a mut Vec<u8>);
     impl FpduSink for Control<'_> {
         fn control(&mut self, bytes: &[u8]) {
@@ -104,6 +104,5 @@ pub(super) fn terminate(error: TermError, crc: bool, out: &mut Vec<u8>) {
     let (control, _) = Terminate { error, copied: None }.parts();
     let body = Body::Terminate(Untagged::new(Queue::TERMINATE, 1, 0, 0), control);
     let header = SegmentHeader::new(RdmapOpcode::TERMINATE, true, body).write();
-    let params = StreamParams { crc, ..StreamParams::default() };
-    FpduWriter::new(&params).write(header.as_slice(), 0, &mut Control(out));
+    FpduWriter::new(&common(offer, peer)).write(header.as_slice(), 0, &mut Control(out));
 }

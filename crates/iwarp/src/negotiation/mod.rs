@@ -127,7 +127,9 @@ impl Negotiation {
 
     /// Handles the end of the peer's stream, or its reset.
     pub fn handle_close(&mut self) {
-        self.step(Input::PeerClosed, NegotiationError::Closed);
+        let is_unanswered = self.state == State::AwaitReply && self.received.is_empty() && self.offer.revision >= 2;
+        let error = if is_unanswered { NegotiationError::ClosedWithoutReply } else { NegotiationError::Closed };
+        self.step(Input::PeerClosed, error);
     }
 
     /// Handles received bytes. Returns how many it took: those after the reply belong to the stream.
@@ -245,7 +247,7 @@ impl Negotiation {
     }
 
     fn terminate(&mut self, error: TermError) {
-        agree::terminate(error, self.peer.flags.contains(MpaFlags::CRC) || self.offer.crc, &mut self.out);
+        agree::terminate(error, &self.offer, &self.peer, &mut self.out);
     }
 
     /// Moves along the table. `error` is what a failure reports.

@@ -46,6 +46,11 @@ pub enum NegotiationError {
     /// The peer closed the connection.
     #[error("the peer closed the connection before it was negotiated")]
     Closed,
+    /// The peer closed the connection without a byte of a reply to a request of revision 2. Another connection with
+    /// [`Offer::revision`] 1 may succeed: an implementation of RFC 5044 alone closes the connection when it reads a
+    /// revision that it does not know.
+    #[error("the peer closed the connection without a reply; it may know revision 1 of MPA only")]
+    ClosedWithoutReply,
     /// The peer's bytes are not a frame of MPA, or not the expected one.
     #[error("the peer does not speak MPA")]
     NotMpa,

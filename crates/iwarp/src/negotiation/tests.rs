@@ -126,20 +126,36 @@ fn a_rejection_carries_private_data() {
 fn deadlines_and_closed_connections_end_a_negotiation() {
     let mut side = Negotiation::initiator(NOW, offer(), b"").unwrap();
     let deadline = side.poll_timeout().unwrap();
-    assert_eq!(deadline.since(NOW), Duration::from_secs(20));
+    assert_eq!(deadline.since(NOW), Duration::from_secs(10));
     side.handle_timeout(NOW);
     assert_eq!(side.poll_event(), None);
     side.handle_timeout(deadline);
     assert_eq!(side.poll_event(), Some(NegotiationEvent::Failed(NegotiationError::Timeout)));
     assert_eq!(side.poll_timeout(), None);
     let mut side = Negotiation::responder(NOW, offer());
+    assert_eq!(side.poll_timeout().unwrap().since(NOW), Duration::from_secs(5));
     side.handle_close();
     assert_eq!(side.poll_event(), Some(NegotiationEvent::Failed(NegotiationError::Closed)));
 }
 
+#[test]
+fn a_peer_that_closes_without_a_reply_may_know_revision_1() {
+    let cases: [(u8, &[u8], NegotiationError); 3] = [
+        (2, b"", NegotiationError::ClosedWithoutReply),
+        (2, b"MPA ID Rep", NegotiationError::Closed),
+        (1, b"", NegotiationError::Closed),
+    ];
+    for (revision, bytes, error) in cases {
+        let mut side = Negotiation::initiator(NOW, Offer { revision, ..offer() }, b"").unwrap();
+        side.handle_bytes(NOW, bytes);
+        side.handle_close();
+        assert_eq!(side.poll_event(), Some(NegotiationEvent::Failed(error)));
+    }
+}
+
 /// Returns the error of the only TERMINATE in some bytes.
-fn terminated(bytes: &[u8], crc: bool) -> TermError {
-    let mut reader = FpduReader::new(&StreamParams { crc, ..StreamParams::default() });
+fn terminated(bytes: &[u8], markers_in: bool) -> TermError {
+    let mut reader = FpduReader::new(&StreamParams { crc: true, markers_in, ..StreamParams::default() });
     let mut input = bytes;
     let Ok(Some(FpduEvent::Header(SegmentHeader { body: Body::Terminate(_, control), .. }))) = reader.next(&mut input)
     else {
@@ -183,7 +199,9 @@ fn an_unacceptable_reply_is_terminated() {
     let too_deep = b"MPA ID Rep Frame\x50\x02\x00\x04\x00\x01\x1f\xff";
     let no_reply = b"HTTP/1.1 400 Bad Request";
     let old = b"MPA ID Rep Frame\x40\x01\x00\x00";
-    let cases: [(&[u8], NegotiationError, Option<TermError>); 4] = [
+    let with_markers = b"MPA ID Rep Frame\xd0\x02\x00\x04\x80\x01\x40\x01";
+    let cases: [(&[u8], NegotiationError, Option<TermError>); 5] = [
+        (with_markers, NegotiationError::NoMatchingRtr, Some(TermError::MPA_RTR)),
         (wrong_rtr, NegotiationError::NoMatchingRtr, Some(TermError::MPA_RTR)),
         (too_deep, NegotiationError::InsufficientIrd, Some(TermError::MPA_IRD)),
         (no_reply, NegotiationError::NotMpa, Some(TermError::MPA_FRAME)),
@@ -194,7 +212,7 @@ fn an_unacceptable_reply_is_terminated() {
         side.sent(side.transmit().len());
         side.handle_bytes(NOW, reply);
         assert_eq!(side.poll_event(), Some(NegotiationEvent::Failed(error)));
-        assert_eq!(term, (!side.transmit().is_empty()).then(|| terminated(side.transmit(), true)));
+        assert_eq!(term, (!side.transmit().is_empty()).then(|| terminated(side.transmit(), reply[16] & 0x80 != 0)));
     }
 }
 

@@ -132,6 +132,17 @@ fn a_wrong_crc_explains_a_wrong_header() {
 }
 
 #[test]
+fn the_low_bits_of_a_distance_are_ignored() {
+    let params = params(false, true);
+    let good = stream(&params, &[700]);
+    for (value, is_good) in [(3, true), (1, true), (4, false)] {
+        let mut bytes = good.clone();
+        bytes[515] ^= value;
+        assert_eq!(read(&params, &bytes, 100).is_ok(), is_good, "{value}");
+    }
+}
+
+#[test]
 fn the_crc_is_that_of_rfc_3720() {
     let bytes = stream(&params(true, false), &[u16::MAX]);
     assert_eq!(bytes, [&[0, 0, 0, 0][..], &crc32c::crc32c(&[0; 4]).to_le_bytes()].concat());

@@ -100,7 +100,11 @@ impl Receiver {
     /// Returns where the next bytes go, if they may go there directly.
     pub fn places<E: Env>(&self, sender: &Sender, core: &Core, sq: &SendQueue, env: &E) -> Pieces {
         let len = self.reader.direct_len();
-        if len == 0 || sender.is_refusing() { Pieces::new() } else { self.find(sender, core, sq, len, env).unwrap_or_default() }
+        if len == 0 || sender.is_refusing() {
+            Pieces::new()
+        } else {
+            self.find(sender, core, sq, len, env).unwrap_or_default()
+        }
     }
 
     /// Finds the memory of the next `len` bytes of the payload.

@@ -22,6 +22,8 @@ pub const FRAME_LEN_MAX: usize = HEADER_LEN + PRIVATE_DATA_MAX;
 
 const REQUEST_KEY: [u8; 16] = *b"MPA ID Req Frame";
 const REPLY_KEY: [u8; 16] = *b"MPA ID Rep Frame";
+/// First revision with IRD and ORD.
+const ENHANCED_REVISION: u8 = 2;
 /// Bytes of IRD and ORD.
 const ENHANCED_LEN: usize = 4;
 /// IRD or ORD without its flags.
@@ -37,7 +39,7 @@ bitflags::bitflags! {
         const CRC = 0x40;
         /// R: the reply rejects the connection.
         const REJECT = 0x20;
-        /// S: IRD, ORD and their flags begin the private data (RFC 6581 §4).
+        /// S: IRD, ORD and their flags begin the private data (RFC 6581 §4). Reserved before revision 2.
         const ENHANCED = 0x10;
         /// Of Linux's siw: the sender takes FPDUs longer than a TCP segment.
         const LONG_FPDUS = 0x08;
@@ -138,7 +140,10 @@ impl<'a> NegotiationFrame<'a> {
             return Err(MpaError::PrivateData);
         }
         let kind = if header.key == REQUEST_KEY { FrameKind::Request } else { FrameKind::Reply };
-        let flags = MpaFlags::from_bits_retain(header.flags);
+        let mut flags = MpaFlags::from_bits_retain(header.flags);
+        if header.revision < ENHANCED_REVISION {
+            flags.remove(MpaFlags::ENHANCED);
+        }
         let Some(private) = rest.get(..len) else { return Ok(None) };
         let (enhanced, private_data) = if flags.contains(MpaFlags::ENHANCED) {
             let (words, data) = private.split_first_chunk::<ENHANCED_LEN>().ok_or(MpaError::Enhanced)?;
@@ -226,11 +231,20 @@ mod tests {
     }
 
     #[test]
+    fn revision_1_has_no_depths() {
+        let bytes = |revision| [&b"MPA ID Req Frame\x10"[..], &[revision, 0, 4, 0, 7, 0, 9]].concat();
+        let bytes = [1, 2].map(bytes);
+        let [old, new] = bytes.each_ref().map(|bytes| NegotiationFrame::parse(bytes).unwrap().unwrap().0);
+        assert_eq!((old.enhanced, old.flags, old.private_data), (None, MpaFlags::empty(), &[0, 7, 0, 9][..]));
+        assert_eq!(new.enhanced.map(|enhanced| (enhanced.ird, enhanced.ord)), Some((7, 9)));
+    }
+
+    #[test]
     fn private_data_is_bounded_with_ird_and_ord() {
         let mut frame = NegotiationFrame {
             kind: FrameKind::Reply,
             flags: MpaFlags::empty(),
-            revision: 1,
+            revision: 2,
             enhanced: None,
             private_data: &[1; 600],
         };

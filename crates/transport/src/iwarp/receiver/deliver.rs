@@ -46,11 +46,7 @@ impl Receiver {
     }
 
     /// Queues the answer to a request. A refusal waits for the answers to the requests before it.
-    fn answer<E: Env>(
-        &mut self,
-        answer: Result<Answer, Refused>,
-        parts: &mut Parts<'_, E>,
-    ) -> Result<(), Refused> {
+    fn answer<E: Env>(&mut self, answer: Result<Answer, Refused>, parts: &mut Parts<'_, E>) -> Result<(), Refused> {
         let answer = match answer {
             Err(refused) if refused.error.is_protection() && parts.sender.defers_refusal() => {
                 Answer::Refused { terminate: self.terminate_for(refused.error), code: refused.code }

@@ -1,10 +1,7 @@
 //! Ends of a stream: by the program, by the peer, by a reset, by time.
 
 use weft_verbs::*;
-
-use weft_wire::iwarp::{
-    Body, Queue, RdmapOpcode, SegmentHeader, TermError, Terminate, TerminateOrder, Untagged,
-};
+use weft_wire::iwarp::{Body, Queue, RdmapOpcode, SegmentHeader, TermError, Terminate, TerminateOrder, Untagged};
 
 use super::{StreamPair, fpdu, params};
 use crate::testing::*;
