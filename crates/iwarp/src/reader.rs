@@ -95,6 +95,11 @@ impl FpduReader {
         self.buffer.get(LENGTH_LEN..LENGTH_LEN + self.header_len).unwrap_or_default()
     }
 
+    /// Returns the fault of the current FPDU's header, if its CRC is still to come.
+    pub fn pending_fault(&self) -> Option<StreamFault> {
+        self.fault.map(StreamFault::Header)
+    }
+
     /// Returns the ULPDU length of the current FPDU.
     pub fn ulpdu_len(&self) -> u16 {
         self.ulpdu

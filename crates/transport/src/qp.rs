@@ -304,7 +304,7 @@ impl Qp {
         match &mut self.service {
             Service::Rc(rc) => rc.handle_timeout(&mut self.core, &mut self.sq, now, env),
             Service::Local(local) => local.handle_timeout(&mut self.core, &mut self.sq, env),
-            Service::Iwarp(iwarp) => iwarp.handle_timeout(&mut self.core),
+            Service::Iwarp(iwarp) => iwarp.handle_timeout(&mut self.core, env),
             Service::Uc(_) | Service::Ud(_) => return,
         }
         self.after(env);

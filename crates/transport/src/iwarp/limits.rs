@@ -11,5 +11,7 @@ pub(super) const ANSWERS_IN_A_ROW: u8 = 4;
 pub(super) const FIRST_FPDU_WAIT: Duration = Duration::from_millis(50);
 /// Time after which an initiator that hears nothing sends another FPDU.
 pub(super) const FIRST_FPDU_REPEAT: Duration = Duration::from_millis(10);
+/// Time that a refused segment has to bring its CRC. A wrong length may announce bytes that never come.
+pub(super) const REFUSAL_WAIT: Duration = Duration::from_millis(50);
 /// Time for the peer to close its end after this side has: then the connection is cut.
 pub(super) const LINGER: Duration = Duration::from_secs(2);

@@ -40,7 +40,7 @@ use crate::sq::SendQueue;
 
 pub use batch::StreamBatch;
 use errors::ReceivedTerminate;
-use limits::LINGER;
+use limits::{LINGER, REFUSAL_WAIT};
 use opening::Opening;
 pub use phase::StreamPhase;
 use phase::{Event, next};
@@ -66,6 +66,8 @@ pub(crate) struct Iwarp {
     sender: Sender,
     receiver: Receiver,
     opening: Opening,
+    /// A segment is refused as soon as its CRC is known, or does not come.
+    awaits_crc: bool,
     /// End of the opening, or of the patience with a peer that does not end.
     deadline: Option<Instant>,
     /// The peer's TERMINATE.
@@ -106,7 +108,7 @@ impl Iwarp {
     pub fn attach(&mut self, now: Instant, params: &StreamParams, sq: &SendQueue) {
         self.phase = next(self.phase, Event::Attach);
         self.params = *params;
-        self.abandoned = false;
+        (self.abandoned, self.awaits_crc) = (false, false);
         self.opening = Opening::new(params);
         self.sender = Sender::new(params, self.opening.holds(), sq);
         self.receiver = Receiver::new(params);
@@ -158,6 +160,16 @@ impl Iwarp {
         if self.phase == StreamPhase::Open && self.receiver.has_begun() && self.opening != Opening::Done {
             (self.opening, self.deadline) = (Opening::Done, None);
             self.sender.release();
+        }
+        self.await_crc(core);
+    }
+
+    /// Sets the deadline for the CRC of a segment that will be refused.
+    fn await_crc(&mut self, core: &Core) {
+        let is_new = self.phase == StreamPhase::Open && !self.awaits_crc && self.receiver.pending_refusal().is_some();
+        if is_new {
+            self.awaits_crc = true;
+            self.deadline = Some(core.now + REFUSAL_WAIT);
         }
     }
 
@@ -233,11 +245,17 @@ impl Iwarp {
     }
 
     /// Handles the deadline: the peer did not begin, or did not end.
-    pub fn handle_timeout(&mut self, core: &mut Core) {
+    pub fn handle_timeout<E: Env>(&mut self, core: &mut Core, env: &mut E) {
         if self.deadline.is_none_or(|deadline| deadline > core.now) {
             return;
         }
         self.deadline = None;
+        if self.phase == StreamPhase::Open
+            && let Some(refused) = self.receiver.pending_refusal()
+        {
+            self.receiver.refuse(&mut self.sender, core, refused, env);
+            return self.fault(core);
+        }
         match (self.phase, self.opening) {
             (StreamPhase::Open, Opening::Yields) => self.sender.release(),
             (StreamPhase::Open, Opening::Unanswered) => self.sender.repeat_first(),

@@ -92,6 +92,11 @@ impl Receiver {
         self.begun
     }
 
+    /// Returns the refusal that waits for the end of its segment.
+    pub fn pending_refusal(&self) -> Option<Refused> {
+        self.refusal.or_else(|| self.reader.pending_fault().map(stream_fault))
+    }
+
     /// Enters ERR. Returns the receive in use.
     pub fn stop(&mut self) -> Option<(u64, Option<CqId>)> {
         self.executor.stop()

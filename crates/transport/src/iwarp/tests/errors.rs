@@ -271,6 +271,22 @@ fn a_wrong_crc_explains_a_wrong_header() {
 }
 
 #[test]
+fn a_refused_segment_whose_crc_does_not_come_is_terminated() {
+    let write = |opcode: u8| [&[0xff, 0x00, 0xc1, opcode][..], &0xdead_u32.to_be_bytes(), &[0; 8]].concat();
+    for (opcode, error) in [(0x40, TermError::TAGGED_STAG), (0x4f, TermError::OPCODE)] {
+        let mut both = params();
+        both[1].crc = true;
+        let mut p = StreamPair::new(both);
+        p.inject(1, &write(opcode));
+        assert_eq!(p.qps[1].state(), QpState::Rts);
+        let deadline = p.qps[1].poll_timeout().unwrap();
+        p.qps[1].handle_timeout(deadline, &mut p.worlds[1]);
+        p.transmit(1);
+        assert_eq!(p.terminate(1).map(|terminate| terminate.error), Some(error));
+    }
+}
+
+#[test]
 fn no_terminate_answers_a_terminate() {
     for (queue, msn, offset) in [(0, 1, 0), (2, 2, 0), (2, 1, 9)] {
         let mut p = StreamPair::new(params());
