@@ -4,7 +4,9 @@ use libc::{c_char, c_int};
 use std::cell::UnsafeCell;
 use std::ptr::{null, null_mut};
 use std::sync::{Mutex, PoisonError};
-use weft_abi_types::{IBV_NODE_CA, IBV_TRANSPORT_IB, be64, ibv_device, verbs_device};
+use weft_abi_types::{
+    IBV_NODE_CA, IBV_NODE_RNIC, IBV_TRANSPORT_IB, IBV_TRANSPORT_IWARP, be64, ibv_device, verbs_device,
+};
 use weft_verbs::{DeviceAttr, DeviceId};
 
 use crate::errors::fail_null;
@@ -47,8 +49,10 @@ impl Device {
         v.ops = null();
         v.refcount = 1;
         let d = &mut v.device;
-        d.node_type = IBV_NODE_CA;
-        d.transport_type = IBV_TRANSPORT_IB;
+        (d.node_type, d.transport_type) = match attr.is_iwarp {
+            true => (IBV_NODE_RNIC, IBV_TRANSPORT_IWARP),
+            false => (IBV_NODE_CA, IBV_TRANSPORT_IB),
+        };
         copy_text(&mut d.name, &attr.name);
         copy_text(&mut d.dev_name, &format!("uverbs{number}"));
         copy_text(&mut d.dev_path, &format!("/sys/class/infiniband_verbs/uverbs{number}"));

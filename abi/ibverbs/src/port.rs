@@ -2,10 +2,12 @@
 
 use libc::c_int;
 use weft_abi_types::{
-    _compat_ibv_port_attr, IBV_LINK_LAYER_ETHERNET, IBV_LINK_LAYER_INFINIBAND, IBV_MTU_4096, IBV_PORT_IP_BASED_GIDS,
-    IBV_QPF_GRH_REQUIRED, be16, ibv_context, ibv_port_attr,
+    _compat_ibv_port_attr, IBV_LINK_LAYER_ETHERNET, IBV_LINK_LAYER_INFINIBAND, IBV_MTU_4096, IBV_PORT_CM_SUP,
+    IBV_PORT_DEVICE_MGMT_SUP, IBV_PORT_IP_BASED_GIDS, IBV_QPF_GRH_REQUIRED, be16, ibv_context, ibv_port_attr,
 };
-use weft_verbs::{DEFAULT_PKEY, GID_TABLE_LEN, IbPortAttr, MSG_SIZE_MAX, Mtu, PKEY_TABLE_LEN, PortAttr, PortState};
+use weft_verbs::{
+    DEFAULT_PKEY, DeviceAttr, GID_TABLE_LEN, IbPortAttr, MSG_SIZE_MAX, Mtu, PKEY_TABLE_LEN, PortAttr, PortState,
+};
 
 use crate::context::Context;
 use crate::errors::{code, fail_minus_one};
@@ -34,6 +36,12 @@ const SPEEDS: [(u32, u8, u8); 10] = [
     (400_000, 2, 128),
     (u32::MAX, 8, 128),
 ];
+
+/// Rows of an RNIC's GID table: its port has no address but the hardware's.
+const RNIC_GID_TABLE_LEN: c_int = 1;
+
+/// Width and speed of an RNIC's port: Linux's siw reports 1x and 2.5 Gb/s, whatever its interface has.
+const RNIC_LINK: (u8, u8, u32) = (1, 1, 1);
 
 /// Assumed speed of an interface that does not know its own (the loopback, a tunnel).
 const SPEED_UNKNOWN_MBPS: u32 = 1_000;
@@ -91,19 +99,38 @@ fn describe(port: &PortAttr) -> ibv_port_attr {
     attr
 }
 
-/// Returns a port of the context's device.
-pub(crate) fn port_of(context: *mut ibv_context, port_num: u32) -> Result<PortAttr, c_int> {
+/// Changes the attributes that differ at an RNIC's port, as Linux's siw has them.
+fn describe_rnic(attr: &mut ibv_port_attr) {
+    attr.max_mtu = attr.active_mtu;
+    attr.gid_tbl_len = RNIC_GID_TABLE_LEN;
+    (attr.pkey_tbl_len, attr.max_vl_num, attr.flags) = (0, 0, 0);
+    attr.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_DEVICE_MGMT_SUP;
+    (attr.active_width, attr.active_speed, attr.active_speed_ex) = RNIC_LINK;
+}
+
+/// Returns the context's device and one of its ports.
+fn device_and_port(context: *mut ibv_context, port_num: u32) -> Result<(DeviceAttr, PortAttr), c_int> {
     let number = u8::try_from(port_num).ok().filter(|_| !context.is_null()).ok_or(libc::EINVAL)?;
     // SAFETY: a context of ours.
     let device = unsafe { Context::of(context) }.device_attr()?;
-    device.port(number).cloned().ok_or(libc::EINVAL)
+    let port = device.port(number).cloned().ok_or(libc::EINVAL)?;
+    Ok((device, port))
+}
+
+/// Returns a port of the context's device.
+pub(crate) fn port_of(context: *mut ibv_context, port_num: u32) -> Result<PortAttr, c_int> {
+    device_and_port(context, port_num).map(|(_, port)| port)
 }
 
 fn query(context: *mut ibv_context, port_num: u8, out: *mut u8, len: usize) -> Result<(), c_int> {
     if out.is_null() {
         return Err(libc::EINVAL);
     }
-    let attr = describe(&port_of(context, port_num.into())?);
+    let (device, port) = device_and_port(context, port_num.into())?;
+    let mut attr = describe(&port);
+    if device.is_iwarp {
+        describe_rnic(&mut attr);
+    }
     let known = size_of::<ibv_port_attr>().min(len);
     // SAFETY: the caller has room for `len` bytes; fields that only the caller knows are zero.
     unsafe {
@@ -163,7 +190,10 @@ pub unsafe extern "C" fn ibv_query_pkey(
 
 /// Returns the P_Key table.
 fn pkeys(context: *mut ibv_context, port_num: u8) -> Result<Vec<u16>, c_int> {
-    let port = port_of(context, port_num.into())?;
+    let (device, port) = device_and_port(context, port_num.into())?;
+    if device.is_iwarp {
+        return Ok(Vec::new());
+    }
     let roce = || vec![DEFAULT_PKEY; usize::from(PKEY_TABLE_LEN)];
     Ok(port.infiniband.map_or_else(roce, |fabric| fabric.pkeys))
 }

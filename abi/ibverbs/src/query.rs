@@ -2,10 +2,10 @@
 
 use libc::{c_char, c_int};
 use weft_abi_types::{
-    IBV_ATOMIC_HCA, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS, IBV_DEVICE_MEM_WINDOW,
-    IBV_DEVICE_MEM_WINDOW_TYPE_2B, IBV_DEVICE_PORT_ACTIVE_EVENT, IBV_DEVICE_RC_RNR_NAK_GEN, IBV_DEVICE_SRQ_RESIZE,
-    IBV_DEVICE_SYS_IMAGE_GUID, IBV_DEVICE_XRC, IBV_ODP_SUPPORT, IBV_VALUES_MASK_RAW_CLOCK, ibv_context,
-    ibv_device_attr, ibv_device_attr_ex, ibv_query_device_ex_input, ibv_values_ex,
+    IBV_ATOMIC_HCA, IBV_ATOMIC_NONE, IBV_DEVICE_CURR_QP_STATE_MOD, IBV_DEVICE_MEM_MGT_EXTENSIONS,
+    IBV_DEVICE_MEM_WINDOW, IBV_DEVICE_MEM_WINDOW_TYPE_2B, IBV_DEVICE_PORT_ACTIVE_EVENT, IBV_DEVICE_RC_RNR_NAK_GEN,
+    IBV_DEVICE_SRQ_RESIZE, IBV_DEVICE_SYS_IMAGE_GUID, IBV_DEVICE_XRC, IBV_ODP_SUPPORT, IBV_VALUES_MASK_RAW_CLOCK,
+    ibv_context, ibv_device_attr, ibv_device_attr_ex, ibv_query_device_ex_input, ibv_values_ex,
 };
 use weft_verbs::{
     AH_MAX, CQ_MAX, CQE_MAX, DeviceAttr, MCAST_GRP_MAX, MCAST_QP_ATTACH_MAX, MR_MAX, MW_MAX, PD_MAX, PKEY_TABLE_LEN,
@@ -21,6 +21,10 @@ use crate::process;
 
 /// An unassigned IEEE number: programs enable quirks by vendor, and Weft needs none.
 const VENDOR_ID: u32 = 0x45_5446;
+
+/// VendorID and part of Linux's siw, by which programs know a software RNIC.
+const SIW_VENDOR_ID: u32 = 0x62_6d74;
+const SIW_PART_ID: u32 = 1;
 
 /// Page sizes of regions: every power of two from 4 KiB on.
 const PAGE_SIZE_CAP: u64 = 0xffff_f000;
@@ -77,6 +81,9 @@ fn describe(device: &DeviceAttr) -> ibv_device_attr {
     attr.max_pkeys = PKEY_TABLE_LEN;
     attr.local_ca_ack_delay = LOCAL_CA_ACK_DELAY;
     attr.phys_port_cnt = device.ports.len() as u8;
+    if device.is_iwarp {
+        describe_rnic(&mut attr);
+    }
     if let Some(fabric) = device.fabric() {
         attr.sys_image_guid = fabric.system_image_guid.to_be();
         attr.vendor_part_id = u32::from(fabric.device_id);
@@ -84,6 +91,18 @@ fn describe(device: &DeviceAttr) -> ibv_device_attr {
         attr.max_pkeys = fabric.pkeys.len() as u16;
     }
     attr
+}
+
+/// Changes the capabilities that iWARP lacks, or that are another protocol's.
+fn describe_rnic(attr: &mut ibv_device_attr) {
+    attr.vendor_id = SIW_VENDOR_ID;
+    attr.vendor_part_id = SIW_PART_ID;
+    attr.device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS;
+    // The sink of an RDMA READ is one STag (RFC 5040, 4.4).
+    attr.max_sge_rd = 1;
+    attr.atomic_cap = IBV_ATOMIC_NONE;
+    (attr.max_mw, attr.max_ah, attr.max_pkeys, attr.local_ca_ack_delay) = (0, 0, 0, 0);
+    (attr.max_mcast_grp, attr.max_mcast_qp_attach, attr.max_total_mcast_qp_attach) = (0, 0, 0);
 }
 
 fn describe_ex(device: &DeviceAttr) -> ibv_device_attr_ex {
@@ -96,7 +115,10 @@ fn describe_ex(device: &DeviceAttr) -> ibv_device_attr_ex {
     attr.xrc_odp_caps = operations::ODP_RC;
     attr.completion_timestamp_mask = u64::MAX;
     attr.hca_core_clock = CORE_CLOCK_KHZ;
-    attr.device_cap_flags_ex = u64::from(CAP_FLAGS) | operations::DEVICE_CAPS;
+    attr.device_cap_flags_ex = u64::from(attr.orig_attr.device_cap_flags);
+    if !device.is_iwarp {
+        attr.device_cap_flags_ex |= operations::DEVICE_CAPS;
+    }
     attr.max_dm_size = DM_SIZE_MAX as u64;
     attr.phys_port_cnt_ex = device.ports.len() as u32;
     attr

@@ -1,12 +1,13 @@
-//! The devices. The daemon makes one automatically on every interface that has an address, unless a user made one there
-//! by name. Devices follow their interfaces; every change is reported once, as a complete new description.
+//! The devices. The daemon makes a RoCE device automatically on every interface that has an address, unless a user made a
+//! device there by name. Devices follow their interfaces; every change is reported once, as a complete new description.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use weft_ipc::{
-    DEVICE_KIND_RXE, DEVICES_MAX, DeviceInfo, Event, GidEntry, GidType, IB_DEVICE_INDEX_BASE, PhysState, PortState,
-    Refusal, active_mtu_bytes, node_guid_of_mac, valid_device_name, valid_netdev_name,
+    DEVICE_KIND_RXE, DEVICE_KIND_SIW, DEVICES_MAX, DeviceInfo, Event, GidEntry, GidType, IB_DEVICE_INDEX_BASE,
+    PhysState, PortState, Refusal, active_mtu_bytes, iwarp_gid_of_mac, iwarp_mtu_bytes, node_guid_of_mac,
+    valid_device_name, valid_netdev_name,
 };
 
 use crate::gid_table::GidTable;
@@ -24,9 +25,38 @@ struct Device {
     index: u32,
     name: String,
     ifindex: u32,
+    kind: Kind,
     auto: bool,
     gids: GidTable,
     published: Option<DeviceInfo>,
+}
+
+/// Protocol of a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum Kind {
+    /// RoCE v2.
+    Rxe,
+    /// iWARP.
+    Siw,
+}
+
+impl Kind {
+    /// The types that a user may name.
+    const ALL: [Kind; 2] = [Kind::Rxe, Kind::Siw];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Rxe => DEVICE_KIND_RXE,
+            Kind::Siw => DEVICE_KIND_SIW,
+        }
+    }
+
+    fn parse(name: &str) -> Result<Kind, Refusal> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let names = Kind::ALL.map(Kind::name).join(" and ");
+            refuse(EINVAL, format!("unknown device type {name:?}: types are {names}"))
+        })
+    }
 }
 
 /// A device as saved for a successor of this daemon.
@@ -35,6 +65,7 @@ pub struct SavedDevice {
     pub(crate) index: u32,
     pub(crate) name: String,
     pub(crate) ifindex: u32,
+    pub(crate) kind: Kind,
     pub(crate) auto: bool,
     pub(crate) rows: Vec<Option<[u8; 16]>>,
 }
@@ -94,16 +125,16 @@ impl Devices {
         list.into_iter().map(|(.., info)| info).collect()
     }
 
-    /// Adds a device by name, as `rdma link add`.
-    pub fn add(&mut self, name: &str, kind: &str, netdev: &str) -> Result<(), Refusal> {
-        if kind != DEVICE_KIND_RXE {
-            return Err(refuse(EINVAL, format!("unknown device type {kind:?}: this daemon makes only rxe")));
-        }
+    /// Adds a device by name, as `rdma link add`. The automatic device of the interface becomes the new one, or makes way for
+    /// one of another type. Returns the identity of the device that made way.
+    pub fn add(&mut self, name: &str, kind: &str, netdev: &str) -> Result<Option<u32>, Refusal> {
+        let kind = Kind::parse(kind)?;
         check_name(name)?;
         let Some(ifindex) = self.netdevs.by_name(netdev).map(|netdev| netdev.ifindex) else {
             return Err(refuse(ENODEV, format!("no network interface {netdev} in this network namespace")));
         };
-        let standing = self.map.values().find(|device| device.ifindex == ifindex).map(|device| device.index);
+        let stands = |device: &&Device| device.ifindex == ifindex && (device.auto || device.kind == kind);
+        let standing = self.map.values().find(stands).map(|device| device.index);
         if let Some(other) = self.map.values().find(|device| device.name == name && Some(device.index) != standing) {
             return Err(refuse(EEXIST, format!("device {} exists already", other.name)));
         }
@@ -112,17 +143,23 @@ impl Devices {
                 let text = format!("device {} stands on {netdev} already: remove it first", device.name);
                 return Err(refuse(EEXIST, text));
             }
-            // Programs that use the automatic one keep working: it is the same adapter under another name.
-            device.auto = false;
-            name.clone_into(&mut device.name);
-            return Ok(());
+            if device.kind == kind {
+                // Programs that use the automatic one keep working: it is the same adapter under another name.
+                device.auto = false;
+                name.clone_into(&mut device.name);
+                return Ok(None);
+            }
+            let index = device.index;
+            self.map.remove(&index);
+            self.insert(name.to_owned(), ifindex, kind, false);
+            return Ok(Some(index));
         }
         if self.map.len() >= DEVICES_MAX {
             let text = format!("there are {DEVICES_MAX} devices already, the most there can be");
             return Err(refuse(ENOSPC, text));
         }
-        self.insert(name.to_owned(), ifindex, false);
-        Ok(())
+        self.insert(name.to_owned(), ifindex, kind, false);
+        Ok(None)
     }
 
     /// Removes a device that was added by name, as `rdma link delete`; programs that use it lose it.
@@ -157,10 +194,10 @@ impl Devices {
         found.ok_or_else(|| refuse(ENODEV, format!("no device {name}: `weft dev` lists them")))
     }
 
-    fn insert(&mut self, name: String, ifindex: u32, auto: bool) {
+    fn insert(&mut self, name: String, ifindex: u32, kind: Kind, auto: bool) {
         let index = self.next_index;
         self.next_index += 1;
-        self.map.insert(index, Device { index, name, ifindex, auto, gids: GidTable::default(), published: None });
+        self.map.insert(index, Device { index, name, ifindex, kind, auto, gids: GidTable::default(), published: None });
     }
 
     /// Updates the devices from the interfaces and returns the changes since the last call. `in_use` says whether
@@ -207,7 +244,7 @@ impl Devices {
                 // Another device took the automatic name; an interface's index is unique.
                 name = beside(&name, ifindex);
             }
-            self.insert(name, ifindex, true);
+            self.insert(name, ifindex, Kind::Rxe, true);
         }
     }
 
@@ -217,6 +254,7 @@ impl Devices {
             index: device.index,
             name: device.name.clone(),
             ifindex: device.ifindex,
+            kind: device.kind,
             auto: device.auto,
             rows: device.gids.rows().to_vec(),
         });
@@ -240,8 +278,8 @@ impl Devices {
                 continue;
             }
             let gids = GidTable::from_rows(saved.rows);
-            let SavedDevice { index, name, ifindex, auto, .. } = saved;
-            self.map.insert(index, Device { index, name, ifindex, auto, gids, published: None });
+            let SavedDevice { index, name, ifindex, kind, auto, .. } = saved;
+            self.map.insert(index, Device { index, name, ifindex, kind, auto, gids, published: None });
         }
         events
     }
@@ -272,25 +310,36 @@ fn describe(device: &Device, netdev: &Netdev, namespace: u64) -> DeviceInfo {
     DeviceInfo {
         index: device.index,
         name: device.name.clone(),
-        kind: DEVICE_KIND_RXE.to_owned(),
+        kind: device.kind.name().to_owned(),
         node_guid: node_guid(netdev, namespace),
         netdev: netdev.name.clone(),
         ifindex: netdev.ifindex,
         mac: netdev.mac,
         netdev_mtu: netdev.mtu,
-        active_mtu: active_mtu_bytes(netdev.mtu),
+        active_mtu: match device.kind {
+            Kind::Rxe => active_mtu_bytes(netdev.mtu),
+            Kind::Siw => iwarp_mtu_bytes(netdev.mtu),
+        },
         state: if active { PortState::Active } else { PortState::Down },
         phys_state: match (active, netdev.is_up()) {
             (true, _) => PhysState::LinkUp,
             (false, true) => PhysState::Polling,
             (false, false) => PhysState::Disabled,
         },
-        gids: device
-            .gids
-            .entries()
-            .map(|(index, gid)| GidEntry { index, gid, gid_type: GidType::RoceV2, ifindex: netdev.ifindex })
-            .collect(),
-        pkeys: vec![PKEY_DEFAULT],
+        gids: match device.kind {
+            Kind::Rxe => {
+                let row = |(index, gid)| GidEntry { index, gid, gid_type: GidType::RoceV2, ifindex: netdev.ifindex };
+                device.gids.entries().map(row).collect()
+            }
+            Kind::Siw => {
+                let gid = iwarp_gid_of_mac(netdev.mac);
+                vec![GidEntry { index: 0, gid, gid_type: GidType::RoceV1, ifindex: netdev.ifindex }]
+            }
+        },
+        pkeys: match device.kind {
+            Kind::Rxe => vec![PKEY_DEFAULT],
+            Kind::Siw => Vec::new(),
+        },
         link_speed_mbps: netdev.speed_mbps,
         auto: device.auto,
         infiniband: None,

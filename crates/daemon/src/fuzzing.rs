@@ -93,14 +93,20 @@ fn drain(broker: &mut Broker) {
 #[cfg(test)]
 mod tests {
     use super::saved_state;
-    use crate::devices::SavedDevice;
+    use crate::devices::{Kind, SavedDevice};
     use crate::saved::Saved;
     use crate::slots::SavedSlot;
     use weft_wire::fuzzing::random_scripts;
 
     fn state() -> Saved {
-        let device =
-            |index, name: &str| SavedDevice { index, name: name.into(), ifindex: 2, auto: true, rows: Vec::new() };
+        let device = |index, name: &str| SavedDevice {
+            index,
+            name: name.into(),
+            ifindex: 2,
+            kind: Kind::Rxe,
+            auto: true,
+            rows: Vec::new(),
+        };
         let slots = (1..5).map(|slot| SavedSlot { slot, uid: 7, owned: slot % 2 == 0 }).collect();
         Saved { next_device: 9, devices: vec![device(1, "rxe_eth0"), device(2, "mlx5_0")], slots, ..Saved::default() }
     }

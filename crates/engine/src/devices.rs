@@ -57,6 +57,7 @@ pub fn snapshot(info: &DeviceInfo) -> DeviceSnapshot {
             node_guid: info.node_guid,
             netdev: info.netdev.clone(),
             ifindex: info.ifindex,
+            is_iwarp: info.is_iwarp(),
             ports,
         },
     }

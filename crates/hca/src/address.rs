@@ -169,8 +169,14 @@ mod tests {
             link_speed_mbps: None,
             infiniband,
         }];
-        let attr =
-            weft_verbs::DeviceAttr { name: "weft0".into(), node_guid: 1, netdev: String::new(), ifindex: 0, ports };
+        let attr = weft_verbs::DeviceAttr {
+            name: "weft0".into(),
+            node_guid: 1,
+            netdev: String::new(),
+            ifindex: 0,
+            is_iwarp: false,
+            ports,
+        };
         Device { attr, gone: false, counters: Default::default() }
     }
 

@@ -5,8 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::infiniband::{DEVICE_KIND_IB, IB_DEVICE_INDEX_BASE, InfiniBand};
 use crate::limits::{DEVICE_NAME_BYTES_MAX, GID_TABLE_ROWS_MAX, NETDEV_NAME_TEXT_BYTES_MAX, ROCE_V1_ROWS};
 
-/// The only type of device outside virtual hosts: RoCE v2 on a network interface, like Linux's rxe.
+/// Type of a device that speaks RoCE v2 on a network interface, like Linux's rxe.
 pub const DEVICE_KIND_RXE: &str = "rxe";
+
+/// Type of a device that speaks iWARP on a network interface, like Linux's siw.
+pub const DEVICE_KIND_SIW: &str = "siw";
 
 /// Logical state of a port; the numbers are those of `enum ibv_port_state`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -60,7 +63,7 @@ pub struct DeviceInfo {
     pub index: u32,
     /// Name, such as `rxe_eth0`.
     pub name: String,
-    /// Type: [`DEVICE_KIND_RXE`].
+    /// Type: [`DEVICE_KIND_RXE`], [`DEVICE_KIND_SIW`] or, for an adapter of a virtual host, [`DEVICE_KIND_IB`].
     pub kind: String,
     /// GUID of the node; `to_be_bytes` gives it in network order.
     pub node_guid: u64,
@@ -101,10 +104,22 @@ pub fn active_mtu_bytes(netdev_mtu: u32) -> u16 {
     [4096u16, 2048, 1024, 512].into_iter().find(|&mtu| u32::from(mtu) <= room).unwrap_or(256)
 }
 
+/// Returns the MTU of an RNIC's port in the steps of `enum ibv_mtu`: the largest that the interface's exceeds or equals.
+pub fn iwarp_mtu_bytes(netdev_mtu: u32) -> u16 {
+    [4096u16, 2048, 1024, 512].into_iter().find(|&mtu| u32::from(mtu) <= netdev_mtu).unwrap_or(256)
+}
+
 /// Returns the GUID of a node whose port has this hardware address: its modified EUI-64 (RFC 4291 appendix A).
 pub fn node_guid_of_mac(mac: [u8; 6]) -> u64 {
     let [a, b, c, d, e, f] = mac;
     u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe, d, e, f])
+}
+
+/// Returns the only GID of an RNIC's port: its hardware address, and zeros.
+pub fn iwarp_gid_of_mac(mac: [u8; 6]) -> [u8; 16] {
+    let mut gid = [0; 16];
+    gid[..mac.len()].copy_from_slice(&mac);
+    gid
 }
 
 /// Returns whether a device may have this name: it becomes a file name under /sys/class/infiniband.
@@ -127,6 +142,11 @@ pub fn valid_netdev_name(name: &str) -> bool {
 }
 
 impl DeviceInfo {
+    /// Returns whether the device is an RNIC: its transport is iWARP.
+    pub fn is_iwarp(&self) -> bool {
+        self.kind == DEVICE_KIND_SIW
+    }
+
     /// Adds the rows for RoCE v1, for programs that may open packet sockets: the GIDs of the first rows again, in
     /// [`ROCE_V1_ROWS`], so that the first rows are the same for every program.
     pub fn add_roce_v1(&mut self) {

@@ -47,8 +47,8 @@ pub use connect::{
     stop_daemon,
 };
 pub use device::{
-    DEVICE_KIND_RXE, DeviceInfo, GidEntry, GidType, PhysState, PortState, active_mtu_bytes, node_guid_of_mac,
-    valid_device_name, valid_netdev_name,
+    DEVICE_KIND_RXE, DEVICE_KIND_SIW, DeviceInfo, GidEntry, GidType, PhysState, PortState, active_mtu_bytes,
+    iwarp_gid_of_mac, iwarp_mtu_bytes, node_guid_of_mac, valid_device_name, valid_netdev_name,
 };
 pub use error::{ConnectError, RequestError};
 pub use hello::{Hello, HelloReply, HelloStatus, Purpose};

@@ -291,6 +291,8 @@ pub struct DeviceAttr {
     pub netdev: String,
     /// Index of that interface.
     pub ifindex: u32,
+    /// Whether it is an RNIC: its transport is iWARP.
+    pub is_iwarp: bool,
     /// Its ports, from number 1 on.
     pub ports: Vec<PortAttr>,
 }

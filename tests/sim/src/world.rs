@@ -449,6 +449,7 @@ pub fn device(host: usize, ip: IpAddr) -> DeviceAttr {
         node_guid: 0x0200_0000_0000_0000 + host as u64,
         netdev: "eth0".to_owned(),
         ifindex: 2,
+        is_iwarp: false,
         ports: vec![PortAttr {
             state: PortState::Active,
             active_mtu: Mtu::Mtu4096,

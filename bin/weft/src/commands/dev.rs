@@ -155,6 +155,10 @@ fn cap_names(caps: u32) -> Vec<&'static str> {
     CAP_NAMES.iter().enumerate().filter(|(bit, _)| caps & (1 << bit) != 0).map(|(_, name)| *name).collect()
 }
 
+fn node_type(device: &DeviceInfo) -> &'static str {
+    if device.is_iwarp() { "rnic" } else { "ca" }
+}
+
 /// The firmware version that fabric adapters report everywhere; Linux's software devices report none here.
 fn firmware(device: &DeviceInfo) -> Option<&'static str> {
     device.infiniband.as_ref().map(|_| env!("CARGO_PKG_VERSION"))
@@ -167,7 +171,7 @@ fn system_image_guid(device: &DeviceInfo) -> u64 {
 fn text(devices: &[Listed], output: OutputArgs, more: &Details) -> String {
     let mut out = String::new();
     for d in devices {
-        let _ = write!(out, "{}: {}: node_type ca ", d.number, d.name);
+        let _ = write!(out, "{}: {}: node_type {} ", d.number, d.name, node_type(d));
         if let Some(firmware) = firmware(d) {
             let _ = write!(out, "fw {firmware} ");
         }
@@ -193,8 +197,11 @@ fn json(devices: &[Listed], output: OutputArgs, more: &Details) -> String {
     let objects: Vec<Members> = devices
         .iter()
         .map(|d| {
-            let mut members: Members =
-                vec![("ifindex", d.number.into()), ("ifname", d.name.as_str().into()), ("node_type", "ca".into())];
+            let mut members: Members = vec![
+                ("ifindex", d.number.into()),
+                ("ifname", d.name.as_str().into()),
+                ("node_type", node_type(d).into()),
+            ];
             members.extend(firmware(d).map(|firmware| ("fw", firmware.into())));
             members.push(("node_guid", iproute::guid(d.node_guid).into()));
             members.push(("sys_image_guid", iproute::guid(system_image_guid(d)).into()));

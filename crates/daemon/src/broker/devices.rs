@@ -19,7 +19,11 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
         Request::Subscribe => Rules::PLAIN.to(|broker, call| Ok(subscribe(&mut broker.shared, call.id))),
         Request::LinkAdd { name, kind, netdev } => {
             Rules::PLAIN.saved().trusted("add devices").to(move |broker, call| {
-                broker.shared.devices.add(&name, &kind, &netdev)?;
+                let gone = broker.shared.devices.add(&name, &kind, &netdev)?;
+                broker
+                    .shared
+                    .sessions
+                    .broadcast(&gone.map(|index| Event::DeviceRemoved { index }).into_iter().collect::<Vec<_>>());
                 broker.refresh(call.now);
                 Ok(Response::Done.into())
             })

@@ -60,9 +60,9 @@ pub fn addresses_of_machine(devices: &Devices) -> Vec<LocalAddress> {
     devices.netdevs.iter().flat_map(of_netdev).collect()
 }
 
-/// Returns the devices, with rows for RoCE v1 if the daemon may speak it.
+/// Returns the RoCE devices, with rows for RoCE v1 if the daemon may speak it.
 pub fn with_roce_v1(devices: &Devices) -> Vec<DeviceInfo> {
-    let mut list: Vec<DeviceInfo> = devices.list().into_iter().cloned().collect();
+    let mut list: Vec<DeviceInfo> = devices.list().into_iter().filter(|info| !info.is_iwarp()).cloned().collect();
     if weft_sys::packet::are_allowed() {
         list.iter_mut().for_each(DeviceInfo::add_roce_v1);
     }

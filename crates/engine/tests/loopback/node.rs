@@ -84,6 +84,7 @@ impl Node {
             node_guid: 1,
             netdev: "lo".into(),
             ifindex: 1,
+            is_iwarp: false,
             ports: vec![PortAttr {
                 state: PortState::Active,
                 active_mtu: Mtu::Mtu4096,

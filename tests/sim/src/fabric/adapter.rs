@@ -119,6 +119,7 @@ fn device(lid: u16, gid: Gid, pkeys: &[u16]) -> DeviceAttr {
         node_guid: 1,
         netdev: String::new(),
         ifindex: 0,
+        is_iwarp: false,
         ports: vec![PortAttr {
             state: PortState::Active,
             active_mtu: Mtu::Mtu4096,

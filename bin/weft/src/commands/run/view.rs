@@ -105,10 +105,12 @@ impl View {
     fn device(&mut self, info: &DeviceInfo, cpus: usize) {
         let dir = format!("infiniband/{}", info.name);
         let guid = groups(&info.node_guid.to_be_bytes());
-        self.put(&format!("{dir}/node_type"), "1: CA");
+        let (node_type, description) =
+            if info.is_iwarp() { ("4: RNIC", "Software iWARP stack") } else { ("1: CA", info.kind.as_str()) };
+        self.put(&format!("{dir}/node_type"), node_type);
         self.put(&format!("{dir}/node_guid"), &guid);
         self.put(&format!("{dir}/sys_image_guid"), &guid);
-        self.put(&format!("{dir}/node_desc"), &info.kind);
+        self.put(&format!("{dir}/node_desc"), description);
         self.put(&format!("{dir}/fw_ver"), env!("CARGO_PKG_VERSION"));
         self.put(&format!("{dir}/parent"), &info.netdev);
         self.put(&format!("{dir}/uevent"), format!("NAME={}", info.name));
@@ -138,12 +140,13 @@ impl View {
         for (name, text) in [
             ("state", state),
             ("phys_state", phys_state),
-            ("rate", rate(info.link_speed_mbps)),
+            // Linux's siw reports this rate, whatever its interface has.
+            ("rate", if info.is_iwarp() { "2.5 Gb/sec (1X SDR)" } else { rate(info.link_speed_mbps) }),
             ("lid", "0x0"),
             ("lid_mask_count", "0"),
             ("sm_lid", "0x0"),
             ("sm_sl", "0"),
-            ("cap_mask", "0x00010000"),
+            ("cap_mask", if info.is_iwarp() { "0x00090000" } else { "0x00010000" }),
             ("link_layer", "Ethernet"),
         ] {
             self.put(&format!("{dir}/{name}"), text);
@@ -163,9 +166,10 @@ impl View {
         }
         // Linux returns EINVAL for the type and interface of an empty row; a missing file comes closest.
         let filled = |row: &u32| info.gids.iter().any(|entry| entry.index == *row);
+        let rows = if info.is_iwarp() { 1 } else { GID_TABLE_ROWS_MAX as u32 };
         self.empty_gids.push(EmptyGids {
             dir: PathBuf::from(format!("{dir}/gids")),
-            rows: (0..GID_TABLE_ROWS_MAX as u32).filter(|row| !filled(row)).collect(),
+            rows: (0..rows).filter(|row| !filled(row)).collect(),
         });
     }
 
