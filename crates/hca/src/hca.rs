@@ -27,6 +27,8 @@ pub struct Hca<H: HostInterface> {
     pub(crate) recent_qp: Option<QpId>,
     pub(crate) groups: Groups,
     pub(crate) schedule: Schedule,
+    /// Queue pairs that want to write to their streams.
+    pub(crate) streams: Schedule,
     pub(crate) timers: Timers,
     pub(crate) peer_quotas: PeerQuotas,
     /// Buffer for the queue pairs whose deadline has expired.
@@ -54,6 +56,7 @@ impl<H: HostInterface> Hca<H> {
             recent_qp: None,
             groups: Groups::default(),
             schedule: Schedule::default(),
+            streams: Schedule::default(),
             timers: Timers::default(),
             peer_quotas: PeerQuotas::default(),
             due: Vec::new(),
@@ -208,6 +211,9 @@ impl<H: HostInterface> Hca<H> {
         if let Ok(entry) = self.qps.get_mut(id) {
             if !entry.queued && entry.qp.wants_transmit(now) {
                 self.schedule.add(id, &mut entry.queued);
+            }
+            if !entry.stream_blocked && !entry.stream_queued && entry.qp.wants_stream() {
+                self.streams.add(id, &mut entry.stream_queued);
             }
             if let Some(deadline) = entry.qp.poll_timeout() {
                 self.timers.wake_by(id, deadline, &mut entry.armed);

@@ -130,6 +130,9 @@ impl<H: HostInterface> Hca<H> {
         peer: Option<PeerId>,
     ) -> Result<(), VerbsError> {
         let entry = self.qps.get_mut(id)?;
+        if entry.qp.stream_phase().is_some() {
+            return self.modify_iwarp(now, id, attr, mask);
+        }
         let from = entry.qp.state();
         let to = if mask.contains(Mask::STATE) { attr.qp_state } else { from };
         if mask.contains(Mask::CUR_STATE) && attr.cur_qp_state != from {

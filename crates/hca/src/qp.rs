@@ -12,7 +12,7 @@ use weft_wire::MULTICAST_QPN;
 use crate::objects::QpEntry;
 use crate::paths::FabricPath;
 use crate::violation::KeyViolation;
-use crate::{Hca, HostInterface};
+use crate::{Hca, HostInterface, streams};
 
 /// Queue pair numbers of slot 0 below this are the management queue pairs 0 and 1.
 const MANAGEMENT_QPNS: u32 = 2;
@@ -113,6 +113,10 @@ impl<H: HostInterface> Hca<H> {
         self.context.present(device)?;
         let mut init = *init;
         init.cap = grant(&init)?;
+        let is_iwarp = self.context.present(device)?.attr.is_iwarp;
+        if is_iwarp {
+            streams::check_type(init.qp_type)?;
+        }
         match init.qp_type {
             QpType::XrcRecv => (init.pd, init.send_cq, init.recv_cq, init.srq) = (None, None, None, None),
             QpType::XrcSend => (init.recv_cq, init.xrcd) = (None, None),
@@ -128,7 +132,8 @@ impl<H: HostInterface> Hca<H> {
         let mtu = self.context.present(device)?.mtu(1);
         let ack_delay = self.ack_delay;
         let id = self.qps.insert_with(|id| {
-            let mut qp = Qp::new(id, qpn, &init, device);
+            let new = if is_iwarp { Qp::new_iwarp } else { Qp::new };
+            let mut qp = new(id, qpn, &init, device);
             qp.set_port_mtu(mtu);
             qp.allow_ack_delay(ack_delay);
             QpEntry::new(qp, device, init)

@@ -17,6 +17,9 @@ pub(crate) struct QpEntry {
     pub(crate) groups: u32,
     /// Whether it waits for its turn to send.
     pub(crate) queued: bool,
+    /// Whether it waits for its turn to write to its stream, and whether its socket is full.
+    pub(crate) stream_queued: bool,
+    pub(crate) stream_blocked: bool,
     /// Whether it waits in line for a place among the senders to its peer.
     pub(crate) in_line: bool,
     /// Its time in the set of timers.
@@ -48,6 +51,8 @@ impl QpEntry {
             opens: 1,
             groups: 0,
             queued: false,
+            stream_queued: false,
+            stream_blocked: false,
             in_line: false,
             armed: None,
             on_wire: false,

@@ -1,0 +1,153 @@
+//! Streams of iWARP queue pairs, for the owner of their sockets: it attaches a negotiated stream, reads into the places that
+//! the queue pair names, and sends what the queue pair writes. A queue pair that wants to write takes its turn, as those that
+//! send packets do.
+
+use weft_iwarp::StreamParams;
+use weft_transport::{StreamBatch, StreamOrder, StreamPlaces};
+use weft_verbs::{Instant, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType, VerbsError};
+
+use crate::{Hca, HostInterface};
+
+impl<H: HostInterface> Hca<H> {
+    /// Gives a queue pair the stream that its connection negotiated: it enters RTS.
+    ///
+    /// # Errors
+    /// It is no iWARP queue pair, or has a stream already.
+    pub fn attach_stream(&mut self, now: Instant, id: QpId, params: &StreamParams) -> Result<(), VerbsError> {
+        let entry = self.qps.get_mut(id)?;
+        if !entry.qp.attach_stream(now, params) {
+            return Err(VerbsError::Invalid("the queue pair cannot take a stream in its state"));
+        }
+        self.settle(id, now);
+        Ok(())
+    }
+
+    /// Follows the payload of TCP's segments, in bytes.
+    pub fn set_stream_segment(&mut self, id: QpId, bytes: u32) -> Result<(), VerbsError> {
+        self.qps.get_mut(id)?.qp.set_stream_segment(bytes);
+        Ok(())
+    }
+
+    /// Returns where the next bytes of a stream go. The caller reads into these ranges, then into a buffer of its own, and
+    /// calls [`Hca::handle_stream`] before any other method.
+    pub fn stream_places(&mut self, now: Instant, id: QpId) -> Result<StreamPlaces, VerbsError> {
+        let entry = self.qps.get_mut(id)?;
+        self.context.act(entry.device, now);
+        Ok(entry.qp.stream_places(&self.context))
+    }
+
+    /// Handles bytes of a stream: the first `direct` are at its places, the others are `staged`.
+    pub fn handle_stream(&mut self, now: Instant, id: QpId, direct: u32, staged: &[u8]) -> Result<(), VerbsError> {
+        let entry = self.qps.get_mut(id)?;
+        self.context.act(entry.device, now);
+        entry.qp.handle_stream(now, direct, staged, &mut self.context);
+        self.settle(id, now);
+        Ok(())
+    }
+
+    /// Takes the next queue pair that wants to write to its stream.
+    pub fn next_stream(&mut self) -> Option<QpId> {
+        loop {
+            let id = self.streams.next()?;
+            if let Ok(entry) = self.qps.get_mut(id) {
+                entry.stream_queued = false;
+                return Some(id);
+            }
+        }
+    }
+
+    /// Whether any queue pair wants to write to its stream.
+    #[inline]
+    pub fn wants_stream(&self) -> bool {
+        self.streams.len() > 0
+    }
+
+    /// Lets a queue pair write until about `room` bytes wait for TCP, and returns them. The caller sends them, and calls
+    /// [`Hca::stream_sent`] before any other method, even if TCP took nothing.
+    pub fn poll_stream(&mut self, now: Instant, id: QpId, room: usize) -> Result<Option<&StreamBatch>, VerbsError> {
+        let entry = self.qps.get_mut(id)?;
+        self.context.act(entry.device, now);
+        entry.qp.poll_stream(now, room, &mut self.context);
+        Ok(entry.qp.stream_batch())
+    }
+
+    /// Notes that TCP took `len` bytes. A queue pair with more to write gets another turn only if TCP took all: otherwise
+    /// the caller knows when the socket has room again, and polls it then.
+    pub fn stream_sent(&mut self, now: Instant, id: QpId, len: usize) -> Result<(), VerbsError> {
+        let entry = self.qps.get_mut(id)?;
+        self.context.act(entry.device, now);
+        let took_all = entry.qp.stream_batch().is_some_and(|batch| batch.len() == len);
+        entry.qp.stream_sent(now, len, &mut self.context);
+        entry.stream_blocked = !took_all;
+        self.settle(id, now);
+        Ok(())
+    }
+
+    /// Notes that a socket has room again.
+    pub fn unblock_stream(&mut self, now: Instant, id: QpId) -> Result<(), VerbsError> {
+        self.qps.get_mut(id)?.stream_blocked = false;
+        self.settle(id, now);
+        Ok(())
+    }
+
+    /// Handles the end of the peer's direction of a stream, or with `reset` of its connection.
+    pub fn stream_closed(&mut self, now: Instant, id: QpId, reset: bool) -> Result<(), VerbsError> {
+        let entry = self.qps.get_mut(id)?;
+        self.context.act(entry.device, now);
+        entry.qp.stream_closed(now, reset, &mut self.context);
+        self.settle(id, now);
+        Ok(())
+    }
+
+    /// Closes the stream of a queue pair for its program.
+    pub fn close_stream(&mut self, now: Instant, id: QpId) -> Result<(), VerbsError> {
+        let entry = self.qps.get_mut(id)?;
+        self.context.act(entry.device, now);
+        entry.qp.close_stream(now, &mut self.context);
+        self.settle(id, now);
+        Ok(())
+    }
+
+    /// Returns what the owner of a queue pair's socket must do with it.
+    pub fn stream_order(&self, id: QpId) -> Result<StreamOrder, VerbsError> {
+        Ok(self.qps.get(id)?.qp.stream_order())
+    }
+
+    /// Modifies an iWARP queue pair. It enters RTS with its stream, so that RTR and RTS are states that it is in or reaches by its
+    /// connection; leaving RTS closes the stream, as Linux's siw does.
+    pub(crate) fn modify_iwarp(&mut self, now: Instant, id: QpId, attr: &QpAttr, mask: Mask) -> Result<(), VerbsError> {
+        let entry = self.qps.get_mut(id)?;
+        self.context.act(entry.device, now);
+        let from = entry.qp.state();
+        let to = if mask.contains(Mask::STATE) { attr.qp_state } else { from };
+        let connected = matches!(from, QpState::Rts | QpState::Sqd);
+        match (from, to) {
+            (QpState::Reset, QpState::Init) | (_, QpState::Reset) => {}
+            (_, QpState::Err | QpState::Sqe | QpState::Sqd) if connected => {
+                entry.qp.close_stream(now, &mut self.context)
+            }
+            (_, QpState::Err) => {}
+            (QpState::Init, QpState::Rtr) | (_, QpState::Rts) if !connected => {
+                return Err(VerbsError::Invalid("an iWARP queue pair is connected by the RDMA connection manager"));
+            }
+            _ if from == to => {}
+            _ => return Err(VerbsError::Invalid("an iWARP queue pair does not change between these states")),
+        }
+        let kept = mask & (Mask::STATE | Mask::ACCESS_FLAGS);
+        if let Ok(entry) = self.qps.get_mut(id)
+            && !(connected && to != from && to != QpState::Reset)
+        {
+            entry.qp.modify(now, &QpAttr { qp_state: to, ..*attr }, kept | Mask::STATE, &mut self.context);
+        }
+        self.settle(id, now);
+        Ok(())
+    }
+}
+
+/// Checks that an RNIC can have a queue pair of this type.
+pub(crate) fn check_type(qp_type: QpType) -> Result<(), VerbsError> {
+    match qp_type {
+        QpType::Rc => Ok(()),
+        _ => Err(VerbsError::Invalid("iWARP has reliable connections only (IBV_QPT_RC)")),
+    }
+}
