@@ -39,6 +39,7 @@ pub mod signals;
 pub mod sockopt;
 pub mod spawn;
 pub mod sync;
+pub mod tcp;
 pub mod thread;
 pub mod tun;
 pub mod udp;

@@ -43,6 +43,15 @@ pub fn int(fd: impl AsFd, level: i32, option: i32) -> io::Result<i32> {
     if rc == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
+/// `getsockopt` of the first words of a C structure; of one with fewer words, the rest is zero.
+pub(crate) fn words<const N: usize>(fd: impl AsFd, level: i32, option: i32) -> io::Result<[u32; N]> {
+    let mut words = [0; N];
+    let mut len = size_of_val(&words) as libc::socklen_t;
+    // SAFETY: `words` and `len` are valid for writing, `len` is the size of `words`.
+    let rc = unsafe { libc::getsockopt(fd.as_fd().as_raw_fd(), level, option, (&raw mut words).cast(), &raw mut len) };
+    if rc == 0 { Ok(words) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Returns the unique ID of a socket in this boot (SO_COOKIE): two descriptors with the same cookie refer to one
 /// socket.
 pub fn cookie(fd: impl AsFd) -> io::Result<u64> {
