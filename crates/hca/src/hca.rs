@@ -29,6 +29,8 @@ pub struct Hca<H: HostInterface> {
     pub(crate) schedule: Schedule,
     /// Queue pairs that want to write to their streams.
     pub(crate) streams: Schedule,
+    /// Queue pairs whose order for the owner of their socket has changed, each once; destroyed ones, too.
+    pub(crate) stream_changes: Vec<QpId>,
     pub(crate) timers: Timers,
     pub(crate) peer_quotas: PeerQuotas,
     /// Buffer for the queue pairs whose deadline has expired.
@@ -57,6 +59,7 @@ impl<H: HostInterface> Hca<H> {
             groups: Groups::default(),
             schedule: Schedule::default(),
             streams: Schedule::default(),
+            stream_changes: Vec::new(),
             timers: Timers::default(),
             peer_quotas: PeerQuotas::default(),
             due: Vec::new(),
@@ -212,9 +215,7 @@ impl<H: HostInterface> Hca<H> {
             if !entry.queued && entry.qp.wants_transmit(now) {
                 self.schedule.add(id, &mut entry.queued);
             }
-            if !entry.stream_blocked && !entry.stream_queued && entry.qp.wants_stream() {
-                self.streams.add(id, &mut entry.stream_queued);
-            }
+            entry.settle_stream(id, &mut self.streams, &mut self.stream_changes);
             if let Some(deadline) = entry.qp.poll_timeout() {
                 self.timers.wake_by(id, deadline, &mut entry.armed);
             }
@@ -260,6 +261,7 @@ impl<H: HostInterface> Hca<H> {
         if entry.qp.wants_transmit(now) {
             self.schedule.add(id, &mut entry.queued);
         }
+        entry.settle_stream(id, &mut self.streams, &mut self.stream_changes);
         self.admit_all(now);
     }
 }

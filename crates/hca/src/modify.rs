@@ -186,12 +186,9 @@ impl<H: HostInterface> Hca<H> {
         let was = std::mem::replace(&mut entry.on_wire, on_wire);
         self.wire_qps = self.wire_qps + usize::from(on_wire) - usize::from(was);
         if to == QpState::Reset && from != QpState::Reset {
-            let (qpn, cqs) = (entry.qp.qpn(), [entry.init.send_cq, entry.init.recv_cq]);
-            for cq in cqs.into_iter().flatten() {
-                self.context.forget_completions(cq, qpn);
-            }
             // Restores the acknowledgement delay that `release_acks` took back when the queue pair left its peer.
             entry.qp.allow_ack_delay(self.ack_delay);
+            self.forget_completions_of(id);
         }
         if matches!(to, QpState::Reset | QpState::Err) {
             self.leave_line(id);
@@ -199,5 +196,13 @@ impl<H: HostInterface> Hca<H> {
         }
         self.settle(id, now);
         Ok(())
+    }
+
+    /// Removes the completions of a queue pair, which enters RESET, from its queues.
+    pub(crate) fn forget_completions_of(&mut self, id: QpId) {
+        let Ok(entry) = self.qps.get(id) else { return };
+        for cq in [entry.init.send_cq, entry.init.recv_cq].into_iter().flatten() {
+            self.context.forget_completions(cq, entry.qp.qpn());
+        }
     }
 }

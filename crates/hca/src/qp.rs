@@ -2,7 +2,7 @@
 
 use weft_transport::Peers;
 use weft_transport::peers::Reach;
-use weft_transport::{Passed, Qp, QpStats};
+use weft_transport::{Passed, Qp, QpStats, StreamPhase};
 use weft_verbs::{
     AddressVector, DeviceId, INLINE_MAX, Instant, QP_MAX, QP_WR_MAX, QPN_INDEX_BITS, QpAttr, QpCap, QpId, QpInit,
     QpState, QpType, Qpn, RecvWr, SGE_MAX, SendWr, VerbsError, XrcdId,
@@ -231,6 +231,9 @@ impl<H: HostInterface> Hca<H> {
         }
         let mut entry = self.qps.remove(id)?;
         entry.qp.retire(&mut self.context);
+        if entry.qp.stream_phase().is_some_and(|phase| phase != StreamPhase::Idle) {
+            entry.note_order(id, &mut self.stream_changes);
+        }
         self.wire_qps -= usize::from(entry.on_wire);
         self.timers.remove(id, &mut entry.armed);
         let qpn = entry.qp.qpn();

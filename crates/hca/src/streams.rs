@@ -3,7 +3,7 @@
 //! send packets do.
 
 use weft_iwarp::StreamParams;
-use weft_transport::{StreamBatch, StreamOrder, StreamPlaces};
+use weft_transport::{StreamBatch, StreamOrder, StreamPhase, StreamPlaces};
 use weft_verbs::{Instant, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType, VerbsError};
 
 use crate::{Hca, HostInterface};
@@ -18,6 +18,7 @@ impl<H: HostInterface> Hca<H> {
         if !entry.qp.attach_stream(now, params) {
             return Err(VerbsError::Invalid("the queue pair cannot take a stream in its state"));
         }
+        entry.stream_blocked = false;
         self.settle(id, now);
         Ok(())
     }
@@ -113,8 +114,32 @@ impl<H: HostInterface> Hca<H> {
         Ok(self.qps.get(id)?.qp.stream_order())
     }
 
-    /// Modifies an iWARP queue pair. It enters RTS with its stream, so that RTR and RTS are states that it is in or reaches by its
-    /// connection; leaving RTS closes the stream, as Linux's siw does.
+    /// Takes the next queue pair whose order has changed, or that was destroyed with its stream. Calls that the owner of the
+    /// socket does not see change it, too: a change of the state, a timeout, the overflow of a completion queue.
+    pub fn next_stream_change(&mut self) -> Option<QpId> {
+        let id = self.stream_changes.pop()?;
+        if let Ok(entry) = self.qps.get_mut(id) {
+            entry.order_changed = false;
+        }
+        Some(id)
+    }
+
+    /// Whether [`Hca::next_stream_change`] has any.
+    #[inline]
+    pub fn has_stream_changes(&self) -> bool {
+        !self.stream_changes.is_empty()
+    }
+
+    /// Whether a queue pair can be connected and is not: then its stream may be on the way here.
+    pub fn awaits_stream(&self, id: QpId) -> bool {
+        self.qps.get(id).is_ok_and(|entry| {
+            let can = matches!(entry.qp.state(), QpState::Init | QpState::Rtr);
+            can && entry.qp.stream_phase() == Some(StreamPhase::Idle)
+        })
+    }
+
+    /// Modifies an iWARP queue pair. It enters RTS with its stream. A connection manager may take it to RTR before, which
+    /// means nothing; leaving RTS closes the stream, as Linux's siw does. Of the attributes the access rights count.
     pub(crate) fn modify_iwarp(&mut self, now: Instant, id: QpId, attr: &QpAttr, mask: Mask) -> Result<(), VerbsError> {
         let entry = self.qps.get_mut(id)?;
         self.context.act(entry.device, now);
@@ -122,22 +147,23 @@ impl<H: HostInterface> Hca<H> {
         let to = if mask.contains(Mask::STATE) { attr.qp_state } else { from };
         let connected = matches!(from, QpState::Rts | QpState::Sqd);
         match (from, to) {
-            (QpState::Reset, QpState::Init) | (_, QpState::Reset) => {}
             (_, QpState::Err | QpState::Sqe | QpState::Sqd) if connected => {
-                entry.qp.close_stream(now, &mut self.context)
+                entry.qp.close_stream(now, &mut self.context);
             }
-            (_, QpState::Err) => {}
-            (QpState::Init, QpState::Rtr) | (_, QpState::Rts) if !connected => {
+            (_, QpState::Reset | QpState::Err)
+            | (QpState::Reset | QpState::Init, QpState::Init)
+            | (QpState::Init | QpState::Rtr, QpState::Rtr)
+            | (QpState::Rts, QpState::Rts) => {
+                let kept = mask & Mask::ACCESS_FLAGS | Mask::STATE;
+                entry.qp.modify(now, &QpAttr { qp_state: to, ..*attr }, kept, &mut self.context);
+                if to == QpState::Reset && from != QpState::Reset {
+                    self.forget_completions_of(id);
+                }
+            }
+            (_, QpState::Rts) => {
                 return Err(VerbsError::Invalid("an iWARP queue pair is connected by the RDMA connection manager"));
             }
-            _ if from == to => {}
             _ => return Err(VerbsError::Invalid("an iWARP queue pair does not change between these states")),
-        }
-        let kept = mask & (Mask::STATE | Mask::ACCESS_FLAGS);
-        if let Ok(entry) = self.qps.get_mut(id)
-            && !(connected && to != from && to != QpState::Reset)
-        {
-            entry.qp.modify(now, &QpAttr { qp_state: to, ..*attr }, kept | Mask::STATE, &mut self.context);
         }
         self.settle(id, now);
         Ok(())

@@ -1,7 +1,9 @@
 //! Queue pair with the adapter's data about it.
 
-use weft_transport::Qp;
-use weft_verbs::{AddressVector, DeviceId, Instant, QpInit};
+use weft_transport::{Qp, StreamOrder};
+use weft_verbs::{AddressVector, DeviceId, Instant, QpId, QpInit};
+
+use crate::schedule::Schedule;
 
 /// A queue pair and the adapter's data about it.
 pub(crate) struct QpEntry {
@@ -20,6 +22,9 @@ pub(crate) struct QpEntry {
     /// Whether it waits for its turn to write to its stream, and whether its socket is full.
     pub(crate) stream_queued: bool,
     pub(crate) stream_blocked: bool,
+    /// The order that the owner of its socket has, or finds in the list of changes, and whether it is in that list.
+    pub(crate) stream_order: StreamOrder,
+    pub(crate) order_changed: bool,
     /// Whether it waits in line for a place among the senders to its peer.
     pub(crate) in_line: bool,
     /// Its time in the set of timers.
@@ -53,11 +58,36 @@ impl QpEntry {
             queued: false,
             stream_queued: false,
             stream_blocked: false,
+            stream_order: StreamOrder::Continue,
+            order_changed: false,
             in_line: false,
             armed: None,
             on_wire: false,
             owes_ack: false,
             posted: (0, 0),
+        }
+    }
+
+    /// Gives it a turn if it wants to write to its stream, and notes a changed order.
+    #[inline]
+    pub(crate) fn settle_stream(&mut self, id: QpId, turns: &mut Schedule, changes: &mut Vec<QpId>) {
+        if self.qp.stream_phase().is_none() {
+            return;
+        }
+        if !self.stream_blocked && !self.stream_queued && self.qp.wants_stream() {
+            turns.add(id, &mut self.stream_queued);
+        }
+        let order = self.qp.stream_order();
+        if order != self.stream_order {
+            self.stream_order = order;
+            self.note_order(id, changes);
+        }
+    }
+
+    /// Enters the list of changes.
+    pub(crate) fn note_order(&mut self, id: QpId, changes: &mut Vec<QpId>) {
+        if !std::mem::replace(&mut self.order_changed, true) {
+            changes.push(id);
         }
     }
 
