@@ -6,6 +6,7 @@
 //!                    └──> capture (as it was on the wire)
 //! out: TxBatch -> EtherLink, for RoCE v1: GRH, ICRC -> packet socket
 //! out: TxBatch -> HopsLink, on an InfiniBand fabric hop by hop: LRH, GRH, ICRC, VCRC -> ring to the switches in the daemon
+//! out, in: StreamBatch, StreamPlaces <-> sendmsg, recvmsg of a TCP connection, for iWARP (stream.rs)
 //! in:  recvmmsg with UDP_GRO -> segments -> faults (held, lost, damaged…) -> ICRC check -> capture -> RxPacket
 //! ```
 
@@ -28,6 +29,7 @@ pub mod shm;
 mod sockets;
 mod stack;
 mod stats;
+pub mod stream;
 mod transmit;
 mod udp;
 pub mod units;
