@@ -139,14 +139,24 @@ impl Process {
         self.0.rereg_mr(id, pd, range, access).map_err(of_verbs)
     }
 
-    /// Posts a list of requests, and sends all packets that may go now.
+    /// Posts a list of requests, and sends all packets that may go now. `f` runs a second time if the queue pair was not
+    /// connected and is meanwhile.
     #[inline]
     pub(crate) fn post_sends(
         self,
         qp: QpId,
-        f: impl FnOnce(&mut Poster<'_>) -> Result<(), VerbsError>,
+        mut f: impl FnMut(&mut Poster<'_>) -> Result<(), VerbsError>,
     ) -> Result<(), VerbsError> {
-        self.0.post(|hca, now| f(&mut Poster { hca, now, qp }))
+        let posted = self.0.post(|hca, now| f(&mut Poster { hca, now, qp }));
+        if matches!(posted, Err(VerbsError::Invalid(_))) && self.find_stream(qp) {
+            return self.0.post(|hca, now| f(&mut Poster { hca, now, qp }));
+        }
+        posted
+    }
+
+    /// Handles the daemon's messages that wait, if a queue pair's stream may be among them; returns whether it was.
+    pub(crate) fn find_stream(self, qp: QpId) -> bool {
+        self.0.find_stream(qp)
     }
 
     /// Posts receives.

@@ -201,6 +201,7 @@ pub unsafe extern "C" fn ibv_query_qp(
     }
     // SAFETY: a queue pair of ours.
     let this = unsafe { Qp::of_plain(qp) };
+    this.process.find_stream(this.id);
     let found = match this.process.control(|hca, _| hca.query_qp(this.id)) {
         Ok((found, _)) => found,
         Err(errno) => return fail(errno),

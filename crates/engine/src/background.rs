@@ -11,7 +11,7 @@ use weft_ipc::{PathTraffic, Usage};
 use weft_shm::yield_processor;
 use weft_sys::event::EventFd;
 use weft_sys::{fork, thread};
-use weft_verbs::{Duration, Instant};
+use weft_verbs::{Duration, Instant, Qpn};
 
 use crate::clock;
 use crate::driver::{Driver, LOOK_INTERVAL, Seen};
@@ -55,6 +55,7 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         wants_to_meet: false,
         traffic: Vec::new(),
         losses: fabric::Losses::default(),
+        ended: Vec::new(),
         rung: false,
         wakeups: 0,
     };
@@ -91,6 +92,8 @@ struct Background {
     /// Fabric traffic not reported to the daemon yet.
     traffic: Vec<PathTraffic>,
     losses: fabric::Losses,
+    /// Queue pairs whose streams ended, not reported to the daemon yet.
+    ended: Vec<Qpn>,
     /// An arrival woke the thread; it may have been the doorbell.
     rung: bool,
     /// How often the thread woke.
@@ -110,7 +113,7 @@ impl Background {
         let mut awake = 0;
         loop {
             let served = self.serve();
-            if self.report.is_some() || self.told.is_some() || self.wants_to_meet {
+            if self.report.is_some() || self.told.is_some() || self.wants_to_meet || !self.ended.is_empty() {
                 self.watch_daemon();
             }
             let woken = match served {
@@ -125,7 +128,9 @@ impl Background {
                 }
                 Serve::Again | Serve::Spin => self.sleep(true, Some(Duration::ZERO)),
                 Serve::Parked => self.sleep(false, Some(LOOK_INTERVAL)),
-                Serve::Until(_) if self.told.is_some() => self.sleep(true, Some(LOOK_INTERVAL)),
+                Serve::Until(_) if self.told.is_some() || !self.ended.is_empty() => {
+                    self.sleep(true, Some(LOOK_INTERVAL))
+                }
                 Serve::Until(None) => self.sleep(true, None),
                 Serve::Until(Some(at)) => self.sleep(true, Some(at.since(clock::now()))),
             };
@@ -164,6 +169,7 @@ impl Background {
             self.losses.extend(pump.take_fabric_losses());
         }
         self.wants_to_meet |= pump.wants_to_meet();
+        self.ended.extend(pump.streams.take_ended());
         if driver == Driver::Waiting {
             // Waiting threads announce their own sleep.
             engine.driver.set_driver(driver);
@@ -262,6 +268,9 @@ impl Background {
         if !self.traffic.is_empty() {
             fabric::tell_traffic(&mut session, std::mem::take(&mut self.traffic));
         }
+        for qpn in self.ended.drain(..) {
+            session.client().stream_ended(qpn);
+        }
         if !self.losses.is_empty() {
             fabric::tell_losses(&mut session, std::mem::take(&mut self.losses));
         }
@@ -296,9 +305,8 @@ impl Background {
             return;
         };
         let was_connected = session.is_connected();
-        let changes = session.changes();
-        self.engine.apply(&changes);
-        self.engine.greet(&mut session, &changes);
+        let met = self.engine.apply(session.changes());
+        self.engine.greet(&mut session, &met);
         self.engine.attend(&mut session);
         if was_connected && !session.is_connected() {
             reconnect_in_time(self.engine);
@@ -318,7 +326,7 @@ fn reconnect_in_time(engine: &'static Engine) {
             }
             match session.reconnect() {
                 Ok(changes) => {
-                    engine.apply(&changes);
+                    engine.apply(changes);
                     engine.driver.wake();
                     if session.is_connected() {
                         engine.rejoin(&mut session);

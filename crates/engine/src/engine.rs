@@ -198,7 +198,9 @@ impl Engine {
             trace::observe(clock::now(), pump.hca.qps());
         }
         pump.ring_doorbells();
-        let wake = !self.driver.is_parked() && self.driver.must_wake_for(pump.poll_timeout());
+        pump.follow_stream_orders();
+        let wake =
+            !self.driver.is_parked() && self.driver.must_wake_for(pump.poll_timeout()) || pump.streams.have_ended();
         match pump.hca.poll_event() {
             None => self.driver.unlock(guard),
             Some(first) => self.tell(first, guard),
@@ -249,17 +251,15 @@ impl Engine {
 
     /// Applies the daemon's messages, and reconnects to the next daemon if this one is gone.
     pub(crate) fn refresh(&self, session: &mut Session) -> Result<(), EngineError> {
-        let changes = session.changes();
-        self.apply(&changes);
+        let met = self.apply(session.changes());
         if !session.is_connected() {
-            let changes = session.reconnect()?;
-            self.apply(&changes);
+            self.apply(session.reconnect()?);
             if session.is_connected() {
                 self.rejoin(session);
             }
             self.driver.wake();
         } else {
-            self.greet(session, &changes);
+            self.greet(session, &met);
         }
         if session.is_asked() {
             // This call consumed an event meant for the background thread.
@@ -268,25 +268,41 @@ impl Engine {
         Ok(())
     }
 
-    /// Passes changes on to the adapters.
-    pub(crate) fn apply(&self, changes: &[Change]) {
+    /// Passes changes on to the adapters. Returns the slots of the processes that have met this one:
+    /// [`Engine::greet`].
+    pub(crate) fn apply(&self, changes: Vec<Change>) -> Vec<u32> {
+        let mut met = Vec::new();
         if changes.is_empty() {
-            return;
+            return met;
         }
         let _ = self.enter(|pump, now| {
             for change in changes {
                 match change {
-                    Change::Set(device) => pump.hca.set_device(device.id, device.attr.clone()),
-                    Change::Removed(id) => pump.hca.remove_device(*id),
-                    Change::Came(_) => {}
-                    Change::Gone(slot, generation) => pump.hca.peers().on_gone(*slot, *generation),
-                    Change::Path(path, open) => pump.on_path_changed(*path, *open),
-                    Change::Group(path) => pump.hca.paths().on_group_changed(*path),
+                    Change::Set(device) => pump.hca.set_device(device.id, device.attr),
+                    Change::Removed(id) => pump.hca.remove_device(id),
+                    Change::Came(slot) => met.push(slot),
+                    Change::Gone(slot, generation) => pump.hca.peers().on_gone(slot, generation),
+                    Change::Path(path, open) => pump.on_path_changed(path, open),
+                    Change::Group(path) => pump.hca.paths().on_group_changed(path),
                     Change::FabricLost => pump.on_fabric_lost(),
+                    Change::StreamOpened(grant, socket) => pump.open_stream(now, &grant, socket),
+                    Change::CloseStream(qpn) => pump.close_stream(now, qpn),
                 }
             }
             pump.transmit(now);
+            self.watch_streams(pump);
             Ok(())
         });
+        met
+    }
+
+    /// Has sleeping threads watch the streams, from the first one on.
+    fn watch_streams(&self, pump: &Pump) {
+        if let (Some(set), Some(sources)) = (pump.streams.set(), self.sources.get())
+            && !sources.has_streams()
+            && let Err(error) = sources.add_streams(set)
+        {
+            crate::log::note(&format!("streams are served by polling threads alone: {error}"));
+        }
     }
 }

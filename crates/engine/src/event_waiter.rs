@@ -58,6 +58,8 @@ struct Place {
     engine: &'static Engine,
     /// None only while it is dropped.
     at: Option<At>,
+    /// Whether the set of streams is among them.
+    watches_streams: bool,
     /// The object that it last waited for.
     awaited: Option<(u64, RawFd)>,
     /// It sleeps, or was cancelled in its sleep.
@@ -231,10 +233,13 @@ impl Place {
         awaited: Awaited<'_>,
         held: &Held,
     ) -> Option<&'a mut Place> {
-        let keeps = |place: &mut Place| std::ptr::eq(place.engine, engine) && place.watch(awaited).is_ok();
+        let keeps = |place: &mut Place| {
+            std::ptr::eq(place.engine, engine) && place.watch_streams().is_ok() && place.watch(awaited).is_ok()
+        };
         if !place.as_mut().is_some_and(keeps) {
             *place = None;
             let mut new = Place::new(engine).ok()?;
+            new.watch_streams().ok()?;
             new.watch(awaited).ok()?;
             *place = Some(new);
         }
@@ -250,7 +255,17 @@ impl Place {
         sources.enlist(&set)?;
         fork::track(&set);
         fork::track(&signals);
-        Ok(Place { engine, at: Some(At { set, signals }), awaited: None, sleeps: false })
+        Ok(Place { engine, at: Some(At { set, signals }), watches_streams: false, awaited: None, sleeps: false })
+    }
+
+    /// Watches streams, if there have been any.
+    fn watch_streams(&mut self) -> std::io::Result<()> {
+        if !self.watches_streams
+            && let (Some(at), Some(sources)) = (&self.at, self.engine.sources.get())
+        {
+            self.watches_streams = sources.enlist_streams(&at.set)?;
+        }
+        Ok(())
     }
 
     /// Watches this object from now on; fails if the old descriptor is closed here but still open elsewhere.

@@ -42,6 +42,7 @@ mod singleton;
 mod socket_poll;
 mod sources;
 mod spin;
+mod streams;
 mod time_wait;
 mod trace;
 
@@ -55,3 +56,4 @@ pub use memory::HostMemory;
 pub use pump::{Pump, PumpConfig};
 pub use share::Policy;
 pub use singleton::engine;
+pub use streams::Streams;

@@ -16,6 +16,7 @@ use crate::gather::Gather;
 use crate::instruments::Instruments;
 use crate::memory_wait::MemoryWait;
 use crate::socket_poll::SocketPollInterval;
+use crate::streams::Streams;
 use crate::trace;
 
 /// Maximum number of batches sent in one turn; the rest goes in the next turn, after a check for arrivals.
@@ -46,9 +47,12 @@ pub struct Pump {
     pub hca: Adapter,
     /// The links.
     pub stack: Stack,
+    /// The sockets of iWARP streams.
+    pub streams: Streams,
     batch: TxBatch,
     gather: Gather,
     socket_poll: SocketPollInterval,
+    stream_poll: SocketPollInterval,
     /// When threads that poll without success yield.
     pub yielding: AdaptiveYield,
     /// Whether the program waits for WRITEs by reading its memory.
@@ -81,9 +85,11 @@ impl Pump {
         Pump {
             hca,
             stack: Stack::new(config.stack),
+            streams: Streams::default(),
             batch: TxBatch::default(),
             gather: Gather::default(),
             socket_poll: SocketPollInterval::default(),
+            stream_poll: SocketPollInterval::default(),
             yielding: AdaptiveYield::default(),
             memory_wait: MemoryWait::default(),
             instruments: Instruments::default(),
@@ -108,12 +114,15 @@ impl Pump {
 
     /// Runs the timers that are due.
     pub fn timers(&mut self, now: Instant) {
-        let Pump { hca, stack, .. } = self;
+        let Pump { hca, stack, streams, .. } = self;
         if stack.poll_timeout().is_some_and(|at| at <= now) {
             stack.handle_timeout(now, &mut |rx| hca.handle_packet(now, rx));
         }
         if hca.may_be_due(now) {
             hca.handle_timeout(now);
+        }
+        if streams.poll_timeout().is_some_and(|at| at <= now) {
+            streams.handle_timeout(now);
         }
     }
 
@@ -123,6 +132,46 @@ impl Pump {
         self.gather.on_transmit(now);
         if self.hca.wants_transmit() {
             self.transmit_batches(now);
+        }
+        if self.has_stream_work() {
+            self.serve_streams(now);
+        }
+    }
+
+    /// Whether a stream has bytes to send, or an order for its socket.
+    #[inline]
+    fn has_stream_work(&self) -> bool {
+        self.hca.wants_stream() || self.hca.has_stream_changes()
+    }
+
+    #[inline(never)]
+    fn serve_streams(&mut self, now: Instant) {
+        let Pump { hca, streams, .. } = self;
+        streams.transmit(hca, now);
+        streams.follow_orders(hca, now);
+    }
+
+    /// Receives from streams; returns the number of reads that brought something.
+    #[inline(never)]
+    fn receive_streams(&mut self, now: Instant, thorough: bool) -> usize {
+        if !thorough && !self.stream_poll.is_due(now) {
+            return 0;
+        }
+        let Pump { hca, streams, .. } = self;
+        let came = streams.receive(hca, now);
+        self.stream_poll.on_socket_poll(now, came > 0);
+        if came > 0 {
+            self.socket_poll.on_frames(now);
+        }
+        came
+    }
+
+    /// Follows the orders for sockets that a call left which sends nothing.
+    #[inline]
+    pub fn follow_stream_orders(&mut self) {
+        if self.hca.has_stream_changes() {
+            let Pump { hca, streams, turned_at, .. } = self;
+            streams.follow_orders(hca, *turned_at);
         }
     }
 
@@ -178,6 +227,9 @@ impl Pump {
     #[inline]
     pub fn turn_briefly(&mut self) -> Option<usize> {
         self.brief_turns += 1;
+        if self.streams.are_open() {
+            return Some(self.turn(clock::now(), false));
+        }
         if !self.hca.has_rings() {
             return Some(self.turn_for_packets());
         }
@@ -229,6 +281,10 @@ impl Pump {
         let mut came = self.hca.handle_rings(now);
         if came > 0 {
             self.socket_poll.on_frames(now);
+            self.stream_poll.on_frames(now);
+        }
+        if self.streams.are_open() {
+            came += self.receive_streams(now, thorough);
         }
         if thorough || self.socket_poll.is_due(now) {
             let packets = self.receive(now, thorough);
@@ -294,7 +350,7 @@ impl Pump {
     /// Ends a thread's service before it sleeps or returns to the program. Returns whether another turn has nothing to
     /// do; then the rings are announced as unwatched.
     pub fn rests(&mut self) -> bool {
-        let sends = self.hca.wants_transmit() && !self.stack.is_blocked();
+        let sends = (self.hca.wants_transmit() && !self.stack.is_blocked()) || self.has_stream_work();
         !sends && !self.stack.is_attached() && self.fall_asleep()
     }
 
@@ -317,11 +373,12 @@ impl Pump {
 
     /// Returns when the next turn is due: now if packets can be sent at once, else the earliest deadline.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
-        if (self.hca.wants_transmit() && !self.stack.is_blocked()) || self.wants_turn() {
+        if (self.hca.wants_transmit() && !self.stack.is_blocked()) || self.has_stream_work() || self.wants_turn() {
             return Some(Instant(0));
         }
         let link = self.stack.poll_timeout();
-        self.hca.poll_timeout().into_iter().chain(link).chain(self.report_at).min()
+        let (hca, streams) = (self.hca.poll_timeout(), self.streams.poll_timeout());
+        hca.into_iter().chain(link).chain(streams).chain(self.report_at).min()
     }
 
     /// Moves the waiting events to `out`.

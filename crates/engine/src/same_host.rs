@@ -14,7 +14,7 @@ use weft_verbs::{Gid, QPN_INDEX_BITS, QpAttr, QpAttrMask, QpId, QpState, VerbsEr
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::pump::Pump;
-use crate::session::{Change, Session};
+use crate::session::Session;
 
 /// EALREADY: another thread of this process has met it.
 const MET_ALREADY: i32 = 114;
@@ -173,12 +173,10 @@ impl Engine {
         self.driver.unlock(guard);
     }
 
-    /// Handles the daemon's messages about other processes.
-    pub(crate) fn greet(&self, session: &mut Session, changes: &[Change]) {
-        for change in changes {
-            if let Change::Came(slot) = *change
-                && let Err(error) = self.meet(session, slot)
-            {
+    /// Meets the processes of the host that have met this one.
+    pub(crate) fn greet(&self, session: &mut Session, slots: &[u32]) {
+        for &slot in slots {
+            if let Err(error) = self.meet(session, slot) {
                 crate::log::note(&format!("the process of slot {slot} was not met: {error}"));
             }
         }
@@ -187,9 +185,8 @@ impl Engine {
     /// Handles messages that the daemon sent during a request: nothing else shows that they wait.
     pub(crate) fn attend(&self, session: &mut Session) {
         while session.client().has_events() {
-            let changes = session.changes();
-            self.apply(&changes);
-            self.greet(session, &changes);
+            let met = self.apply(session.changes());
+            self.greet(session, &met);
         }
     }
 

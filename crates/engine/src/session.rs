@@ -6,17 +6,19 @@ use std::os::fd::OwnedFd;
 
 use weft_ipc::Published;
 use weft_ipc::stat::{Ledger, Page};
-use weft_ipc::{Client, ConnectError, ConnectOptions, Event, HopsFds, RequestError, Slot, SlotFate, trust};
+use weft_ipc::{
+    Client, ConnectError, ConnectOptions, Event, HopsFds, RequestError, Slot, SlotFate, StreamGrant, trust,
+};
 use weft_link::hops::{HopsLink, ProcessFds};
 use weft_sys::fork;
-use weft_verbs::DeviceId;
+use weft_verbs::{DeviceId, Qpn};
 
 use crate::devices::{DeviceSnapshot, snapshot};
 use crate::error::EngineError;
 use crate::instruments::LedgerUpdate;
 
 /// A change reported by the daemon.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Change {
     /// A device is new or has changed.
     Set(DeviceSnapshot),
@@ -32,6 +34,10 @@ pub enum Change {
     Group(u32),
     /// The daemon is a new one: the old one's fabric is gone.
     FabricLost,
+    /// A queue pair's connection is negotiated, and this is its socket.
+    StreamOpened(StreamGrant, OwnedFd),
+    /// The connection manager closes the connection of a queue pair, by its number.
+    CloseStream(Qpn),
 }
 
 /// The session.
@@ -198,6 +204,10 @@ impl Session {
                 Event::RefreshLedger => self.asked = true,
                 Event::PeerCame { slot, .. } => changes.push(Change::Came(slot)),
                 Event::PeerGone { slot, generation } => changes.push(Change::Gone(slot, generation)),
+                Event::StreamOpened(grant) => {
+                    changes.extend(self.client.take_stream().map(|socket| Change::StreamOpened(grant, socket)));
+                }
+                Event::CloseStream { qp_num } => changes.push(Change::CloseStream(qp_num)),
                 Event::Disconnected => {
                     crate::log::note("the weft daemon is gone");
                     self.generation += 1;

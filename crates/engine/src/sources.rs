@@ -4,9 +4,10 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 use parking_lot::Mutex;
-use weft_sys::epoll::{Epoll, Tokens};
+use weft_sys::epoll::{Epoll, Interest, Tokens};
 use weft_sys::fork;
 
 use crate::pump::Pump;
@@ -19,6 +20,8 @@ pub struct Sources {
     neighbours: Option<OwnedFd>,
     /// The number of the bell of the packet channel to a fabric's switches.
     packet_channel: Option<u64>,
+    /// The set of the sockets of iWARP streams, from the first stream on.
+    streams: OnceLock<OwnedFd>,
     /// Descriptor with which the background thread polls `backstop`.
     backstop_fd: OwnedFd,
 }
@@ -45,6 +48,8 @@ pub mod token {
     pub const SOCKETS: u64 = 4;
     /// The bell of the packet channel to a fabric's switches, behind the three sockets.
     pub const PACKET_CHANNEL: u64 = SOCKETS + 3;
+    /// The set of the sockets of iWARP streams.
+    pub const STREAMS: u64 = PACKET_CHANNEL + 1;
 }
 
 impl Sources {
@@ -69,7 +74,34 @@ impl Sources {
         fork::track(&backstop);
         let arrivals = Arrivals { fds, backstop };
         arrivals.to_the_end()?;
-        Ok(Sources { arrivals: Mutex::new(arrivals), neighbours, packet_channel, backstop_fd })
+        let streams = OnceLock::new();
+        Ok(Sources { arrivals: Mutex::new(arrivals), neighbours, packet_channel, streams, backstop_fd })
+    }
+
+    /// Adds the set of the sockets of iWARP streams. The kernel refuses EPOLLEXCLUSIVE for a set inside a set, so bytes
+    /// of a stream wake every sleeper: the first one serves, and the others find nothing. While threads that wait serve often,
+    /// the background thread does not watch at all ([`crate::driver`]). A thread that sleeps already adds the set
+    /// before its next sleep ([`Sources::enlist_streams`]), and the background thread serves until then.
+    pub fn add_streams(&self, set: BorrowedFd<'_>) -> io::Result<()> {
+        let set = set.try_clone_to_owned()?;
+        self.arrivals.lock().backstop.add(&set, token::STREAMS, Interest::READ)?;
+        fork::track(&set);
+        // The adder holds the pump's lock: there is no other.
+        let _ = self.streams.set(set);
+        Ok(())
+    }
+
+    /// Whether the set of streams is there.
+    #[inline]
+    pub fn has_streams(&self) -> bool {
+        self.streams.get().is_some()
+    }
+
+    /// Adds the set of streams to the set on which a thread of the program sleeps. Returns whether there is one.
+    pub fn enlist_streams(&self, set: &Epoll) -> io::Result<bool> {
+        let Some(streams) = self.streams.get() else { return Ok(false) };
+        set.add(streams, token::STREAMS, Interest::READ)?;
+        Ok(true)
     }
 
     /// Adds the descriptors to the set on which a thread of the program sleeps. The kernel wakes it before threads
@@ -80,7 +112,7 @@ impl Sources {
             set.add_exclusive(fd, *number)?;
         }
         if let Some(neighbours) = &self.neighbours {
-            set.add(neighbours, token::NEIGHBOURS, weft_sys::epoll::Interest::READ)?;
+            set.add(neighbours, token::NEIGHBOURS, Interest::READ)?;
         }
         for (_, fd) in &arrivals.fds {
             arrivals.backstop.delete(fd)?;

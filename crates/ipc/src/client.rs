@@ -11,6 +11,7 @@ mod modules;
 mod paths;
 mod peers;
 mod stat;
+mod streams;
 
 pub use modules::valid_module_name;
 
@@ -25,7 +26,7 @@ use weft_sys::unix::{self, Credentials, Wait};
 use crate::codec::{decode, encode};
 use crate::connect::establish;
 use crate::fabric::HostAdapter;
-use crate::limits::{EVENTS_QUEUED_MAX, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
+use crate::limits::{EVENT_FDS_MAX, EVENTS_QUEUED_MAX, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
 use crate::printable::{printable, printable_report};
 use crate::{
     ClientFrame, ConnectError, ConnectOptions, DaemonFrame, DeviceInfo, Event, McastGroup, Refusal, Request,
@@ -46,6 +47,8 @@ pub struct Client {
     subscribed: bool,
     next_id: u32,
     events: VecDeque<Event>,
+    /// Sockets of the streams that events announced, in their order.
+    streams: VecDeque<OwnedFd>,
     slot: Option<HeldSlot>,
     /// On the heap, not on the stack: the program's threads may have small stacks.
     buffer: Box<[u8]>,
@@ -112,6 +115,7 @@ impl Client {
             subscribed: false,
             next_id: 1,
             events: VecDeque::new(),
+            streams: VecDeque::new(),
             slot: None,
             buffer: vec![0; MESSAGE_BYTES_MAX].into_boxed_slice(),
         }
@@ -140,8 +144,8 @@ impl Client {
     /// Returns all events since the last call; never blocks. [`Event::Disconnected`] comes once.
     pub fn poll_events(&mut self) -> Vec<Event> {
         while self.connected {
-            match self.receive(0, Wait::No) {
-                Ok((DaemonFrame::Event(event), _)) => self.enqueue(event),
+            match self.receive(EVENT_FDS_MAX, Wait::No) {
+                Ok((DaemonFrame::Event(event), fds)) => self.enqueue_with(event, fds),
                 // A late answer to a request that timed out.
                 Ok((DaemonFrame::Reply { .. }, _)) => {}
                 Err(RequestError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -333,6 +337,7 @@ impl Client {
         self.connected = true;
         // The list that follows is newer than the queued events.
         self.events.clear();
+        self.streams.clear();
         let slot = self.reattach().map_err(ConnectError::Request)?;
         let devices = if self.subscribed { self.subscribe() } else { self.list_devices() };
         Ok(Reconnected { devices: devices.map_err(ConnectError::Request)?, slot })
@@ -399,8 +404,8 @@ impl Client {
             return Err(RequestError::Disconnected);
         }
         loop {
-            match self.receive(fds_max, Wait::Block) {
-                Ok((DaemonFrame::Event(event), _)) => self.enqueue(event),
+            match self.receive(fds_max.max(EVENT_FDS_MAX), Wait::Block) {
+                Ok((DaemonFrame::Event(event), fds)) => self.enqueue_with(event, fds),
                 Ok((DaemonFrame::Reply { id: answered, result }, fds)) if answered == id => {
                     return result.map(|response| (response, fds)).map_err(|Refusal { errno, text }| {
                         RequestError::Refused(Refusal { errno, text: printable(&text) })
@@ -450,6 +455,7 @@ impl Client {
         }
         if self.events.len() >= EVENTS_QUEUED_MAX {
             self.events.clear();
+            self.streams.clear();
             self.events.push_back(Event::Overrun);
         }
         self.events.push_back(event);

@@ -31,6 +31,7 @@ mod peers;
 mod printable;
 mod process;
 pub mod stat;
+mod streams;
 pub mod trust;
 pub mod umad;
 mod umad_client;
@@ -64,10 +65,11 @@ pub use message::{
 };
 pub use paths::{GroupMember, GroupReply, PathReply, PathRequest, PathTraffic};
 pub use peers::{PeerGrant, PeerMet, Publication, PublishGrant, Published};
+pub use streams::StreamGrant;
 pub use umad_client::{OpenPort, Opened, UmadClient, UmadError};
 
 /// Protocol version; it changes whenever a message changes its form.
-pub const PROTOCOL_VERSION: u32 = 8;
+pub const PROTOCOL_VERSION: u32 = 9;
 
 /// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own
 /// daemon.

@@ -9,6 +9,9 @@ pub const HELLO_REPLY_BYTES_MAX: usize = 2048;
 /// Descriptors that come with one message: two sockets and the anchor.
 pub const MESSAGE_FDS_MAX: usize = 4;
 
+/// Descriptors that come with an event: the socket of a stream.
+pub const EVENT_FDS_MAX: usize = 1;
+
 /// Descriptors that come with a peer: pair, doorbell, bell, process, key directory, arena.
 pub const PEER_FDS_MAX: usize = 6;
 

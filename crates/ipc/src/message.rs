@@ -15,6 +15,7 @@ use crate::losses::{KeyViolation, LostPackets};
 use crate::paths::{GroupMember, GroupReply, PathReply, PathRequest, PathTraffic};
 use crate::peers::{PeerGrant, Publication, PublishGrant};
 use crate::stat::{QpCursor, QpPage, StatReport};
+use crate::streams::StreamGrant;
 use crate::umad::{UmadRequest, UmadResponse};
 
 /// A program's request.
@@ -199,6 +200,11 @@ pub enum Request {
         name: String,
         /// Its content; `None` removes it.
         content: Option<String>,
+    },
+    /// The stream of a queue pair ended, or the queue pair could not take it. No reply.
+    StreamEnded {
+        /// Number of the queue pair.
+        qp_num: u32,
     },
 }
 
@@ -449,6 +455,15 @@ pub enum Event {
     GroupChanged {
         /// Number of the path.
         path: u32,
+    },
+    /// A queue pair's connection is negotiated: its socket comes with the message ([`Client::take_stream`]).
+    ///
+    /// [`Client::take_stream`]: crate::Client::take_stream
+    StreamOpened(StreamGrant),
+    /// The connection manager closes the connection of a queue pair.
+    CloseStream {
+        /// Number of the queue pair.
+        qp_num: u32,
     },
     /// The daemon is gone; `Client::reconnect` reaches another.
     Disconnected,

@@ -1,9 +1,10 @@
 //! Outcome of a negotiation.
 
+use serde::{Deserialize, Serialize};
 use weft_wire::iwarp::RtrKinds;
 
 /// First FPDU of an initiator in peer-to-peer mode (RFC 6581 §9).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Rtr {
     /// An FPDU of length zero.
     Fpdu,
@@ -34,7 +35,7 @@ impl Rtr {
 }
 
 /// Agreement of both ends of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct StreamParams {
     /// Every FPDU has a CRC.
     pub crc: bool,

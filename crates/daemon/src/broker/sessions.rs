@@ -155,7 +155,7 @@ impl Sessions {
                 Event::DeviceChanged(info) => Some(info.index),
                 Event::DeviceRemoved { index } => Some(*index),
                 Event::PeerCame { .. } | Event::PeerGone { .. } | Event::PathChanged { .. } => None,
-                Event::GroupChanged { .. } => None,
+                Event::GroupChanged { .. } | Event::StreamOpened(_) | Event::CloseStream { .. } => None,
                 Event::RefreshLedger | Event::Disconnected | Event::Overrun => None,
             };
             self.tell_all(event, about, |client| client.subscribed);

@@ -1,0 +1,102 @@
+//! Sockets of iWARP streams. A queue pair says where the next bytes of its stream go and which bytes to send; here are the
+//! TCP connection, the waiting for it, and its end.
+//!
+//! All sockets are in one epoll set, which is level-triggered: bytes that a bounded turn leaves are found by the next one.
+//! Threads sleep on the set itself ([`crate::sources`]). A process without streams has no set.
+
+mod attach;
+mod established;
+mod lingering;
+mod orders;
+mod receive;
+mod send;
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustc_hash::FxHashMap;
+use weft_link::stream::{StreamBuffers, StreamSocket};
+use weft_sys::epoll::{Epoll, Ready};
+use weft_verbs::{Instant, QpId, Qpn};
+
+use lingering::Lingering;
+
+/// A stream of a queue pair.
+#[derive(Debug)]
+struct Stream {
+    socket: StreamSocket,
+    qp: QpId,
+    /// Number of the queue pair, by which the daemon knows the connection.
+    qpn: Qpn,
+    /// TCP has no room; the set watches for it.
+    blocked: bool,
+    /// The peer has ended its direction, or the connection is gone.
+    ended: bool,
+    /// When the direction to the peer was shut down.
+    shut_down: Option<Instant>,
+    /// When to ask for the segment size next; never for a peer that does not depend on it.
+    segment_at: Option<Instant>,
+}
+
+/// A place in the table of sockets.
+#[derive(Debug)]
+enum Entry {
+    Free,
+    Stream(Stream),
+    /// Its queue pair is gone, the peer's last bytes are not.
+    Lingering(Lingering),
+}
+
+/// The sockets of all iWARP queue pairs of a process.
+#[derive(Debug, Default)]
+pub struct Streams {
+    /// The sockets; the places are their tokens in the set.
+    table: Vec<Entry>,
+    by_qp: FxHashMap<QpId, usize>,
+    /// Made with the first stream.
+    parts: Option<Parts>,
+    /// Number of streams whose send buffer is full, and of lingering sockets.
+    blocked: usize,
+    lingering: usize,
+    /// Queue pairs whose streams ended, for the daemon.
+    ended: Vec<Qpn>,
+}
+
+/// Parts that only a process with streams has.
+#[derive(Debug)]
+struct Parts {
+    set: Epoll,
+    ready: Vec<Ready>,
+    buffers: StreamBuffers,
+}
+
+impl Streams {
+    /// Whether there are sockets.
+    #[inline]
+    pub fn are_open(&self) -> bool {
+        !self.by_qp.is_empty() || self.lingering != 0
+    }
+
+    /// Returns a descriptor that is readable while a socket waits for service; `None` in a process without streams.
+    pub fn set(&self) -> Option<BorrowedFd<'_>> {
+        self.parts.as_ref().map(|parts| parts.set.as_fd())
+    }
+
+    /// Whether the daemon must hear of ended streams.
+    #[inline]
+    pub fn have_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Takes the numbers of the queue pairs whose streams ended since the last call, each stream once.
+    pub fn take_ended(&mut self) -> Vec<Qpn> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Returns the stream at a place.
+    fn stream(&mut self, at: usize) -> Option<&mut Stream> {
+        match self.table.get_mut(at) {
+            Some(Entry::Stream(stream)) => Some(stream),
+            _ => None,
+        }
+    }
+}
