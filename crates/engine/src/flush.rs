@@ -45,6 +45,9 @@ impl Engine {
                 pump.timers(now);
                 pump.transmit(now);
             }
+            while clock::now() < deadline && pump.streams.have_unacknowledged() {
+                std::thread::sleep(LOOK_EVERY);
+            }
             // Receivers of datagrams over a fabric take them while the ring to them exists, and may not know of it yet.
             let deadline = now + TAKEN_WITHIN;
             while clock::now() < deadline && !pump.hca.datagrams_are_taken() {

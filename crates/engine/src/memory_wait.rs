@@ -57,6 +57,11 @@ impl MemoryWait {
         self.written |= matches!(rx.packet.info.kind, Kind::WriteOnly | Kind::WriteLast);
     }
 
+    /// Records a WRITE that came by a stream.
+    pub fn on_write(&mut self) {
+        self.written = true;
+    }
+
     /// Whether a WRITE arrived since the last post.
     pub fn is_written(&self) -> bool {
         self.written

@@ -159,11 +159,14 @@ impl Pump {
         }
         let Pump { hca, streams, .. } = self;
         let came = streams.receive(hca, now);
-        self.stream_poll.on_socket_poll(now, came > 0);
-        if came > 0 {
+        self.stream_poll.on_socket_poll(now, came.reads > 0);
+        if came.reads > 0 {
             self.socket_poll.on_frames(now);
         }
-        came
+        if came.written {
+            self.memory_wait.on_write();
+        }
+        came.reads
     }
 
     /// Follows the orders for sockets that a call left which sends nothing.

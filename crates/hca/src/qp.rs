@@ -350,7 +350,10 @@ impl<H: HostInterface> Hca<H> {
                 peer: entry.peer,
                 rq_psn: attr.rq_psn,
                 sq_psn: attr.sq_psn,
-                path: path_name(entry.qp.peer().map(|peer| self.context.peers.reach(peer))),
+                path: match entry.qp.stream_phase() {
+                    Some(_) => "tcp",
+                    None => path_name(entry.qp.peer().map(|peer| self.context.peers.reach(peer))),
+                },
                 posted_sends: entry.posted.0,
                 posted_recvs: entry.posted.1,
                 stats: entry.qp.stats(),

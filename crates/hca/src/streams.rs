@@ -37,13 +37,14 @@ impl<H: HostInterface> Hca<H> {
         Ok(entry.qp.stream_places(&self.context))
     }
 
-    /// Handles bytes of a stream: the first `direct` are at its places, the others are `staged`.
-    pub fn handle_stream(&mut self, now: Instant, id: QpId, direct: u32, staged: &[u8]) -> Result<(), VerbsError> {
+    /// Handles bytes of a stream: the first `direct` are at its places, the others are `staged`. Returns whether a WRITE of
+    /// the peer ended.
+    pub fn handle_stream(&mut self, now: Instant, id: QpId, direct: u32, staged: &[u8]) -> Result<bool, VerbsError> {
         let entry = self.qps.get_mut(id)?;
         self.context.act(entry.device, now);
-        entry.qp.handle_stream(now, direct, staged, &mut self.context);
+        let written = entry.qp.handle_stream(now, direct, staged, &mut self.context);
         self.settle(id, now);
-        Ok(())
+        Ok(written)
     }
 
     /// Takes the next queue pair that wants to write to its stream.
@@ -150,8 +151,10 @@ impl<H: HostInterface> Hca<H> {
             (_, QpState::Err | QpState::Sqe | QpState::Sqd) if connected => {
                 entry.qp.close_stream(now, &mut self.context);
             }
+            // rdma_disconnect asks for SQD, even if the peer has closed: as in siw, there is nothing to do.
+            (_, QpState::Sqd) => {}
             (_, QpState::Reset | QpState::Err)
-            | (QpState::Reset | QpState::Init, QpState::Init)
+            | (QpState::Reset | QpState::Init | QpState::Rtr, QpState::Init)
             | (QpState::Init | QpState::Rtr, QpState::Rtr)
             | (QpState::Rts, QpState::Rts) => {
                 let kept = mask & Mask::ACCESS_FLAGS | Mask::STATE;

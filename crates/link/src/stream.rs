@@ -106,6 +106,11 @@ impl StreamSocket {
         self.room = if measure { 0 } else { self.room.saturating_sub(bytes + SEND_OVERHEAD) };
     }
 
+    /// Whether bytes that TCP has taken may not have reached the peer's host.
+    pub fn has_unacknowledged(&self) -> bool {
+        tcp::unacknowledged(&self.fd).is_ok_and(|bytes| bytes != 0)
+    }
+
     /// Ends the direction to the peer. A connection that is gone shows that when it is read.
     pub fn shut_down(&self) {
         let _ = tcp::shut_down(&self.fd);

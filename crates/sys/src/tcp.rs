@@ -84,6 +84,14 @@ pub fn send_room(fd: impl AsFd) -> io::Result<usize> {
     Ok(words[MEMINFO_SNDBUF].saturating_sub(words[MEMINFO_WMEM_QUEUED]) as usize)
 }
 
+/// Returns the bytes that TCP has taken and the peer's TCP has not acknowledged.
+pub fn unacknowledged(fd: impl AsFd) -> io::Result<usize> {
+    let mut bytes: c_int = 0;
+    // SAFETY: the call writes one int, for which there is a place.
+    let rc = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    if rc == 0 { Ok(usize::try_from(bytes).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
+}
+
 fn header(pieces: &[Piece]) -> msghdr {
     // SAFETY: msghdr is plain data; zero is a valid value for each field.
     let mut header: msghdr = unsafe { std::mem::zeroed() };
@@ -134,6 +142,7 @@ mod tests {
         while crate::epoll::wait_readable(&near, std::time::Duration::from_secs(5)).unwrap() {
             // SAFETY: as above.
             if unsafe { receive(&near, &places) }.unwrap() == 0 {
+                assert!(unacknowledged(&near).is_ok_and(|bytes| bytes <= 1), "at most the end");
                 return;
             }
         }

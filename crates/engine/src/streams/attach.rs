@@ -9,7 +9,8 @@ use weft_sys::epoll::{Epoll, Interest};
 use weft_sys::fork;
 use weft_verbs::{Instant, QpId, Qpn, VerbsError};
 
-use super::{Entry, Parts, Stream, Streams};
+use super::send::SEGMENT_INTERVAL;
+use super::{Entry, Lingering, Parts, Stream, Streams};
 use crate::adapter::Adapter;
 use crate::pump::Pump;
 
@@ -45,7 +46,7 @@ impl Streams {
             blocked: false,
             ended: false,
             shut_down: None,
-            segment_at: (!grant.params.extensions).then_some(now),
+            segment_at: (!grant.params.extensions).then(|| now + SEGMENT_INTERVAL),
         };
         self.add(stream).map_err(|error| error.to_string())?;
         let attached = hca.attach_stream(now, id, &grant.params);
@@ -85,7 +86,7 @@ impl Streams {
     /// Closes the socket at a place. The daemon may hold a duplicate for a while, so the set must forget it.
     pub(super) fn close(&mut self, at: usize) {
         let entry = std::mem::replace(&mut self.table[at], Entry::Free);
-        let (Entry::Stream(Stream { socket, .. }) | Entry::Lingering(super::Lingering { socket, .. })) = &entry else {
+        let (Entry::Stream(Stream { socket, .. }) | Entry::Lingering(Lingering { socket, .. })) = &entry else {
             return;
         };
         if let Some(parts) = &self.parts {

@@ -92,6 +92,17 @@ impl Streams {
         std::mem::take(&mut self.ended)
     }
 
+    /// Whether bytes of completed requests may be on their way still. If the process ends with bytes of a peer unread,
+    /// TCP drops them.
+    pub fn have_unacknowledged(&self) -> bool {
+        self.table.iter().any(|entry| match entry {
+            Entry::Stream(Stream { socket, .. }) | Entry::Lingering(Lingering { socket, .. }) => {
+                socket.has_unacknowledged()
+            }
+            Entry::Free => false,
+        })
+    }
+
     /// Returns the stream at a place.
     fn stream(&mut self, at: usize) -> Option<&mut Stream> {
         match self.table.get_mut(at) {

@@ -2,7 +2,7 @@
 
 use weft_link::stream::Received;
 use weft_transport::StreamOrder;
-use weft_verbs::{Duration, Instant};
+use weft_verbs::{Duration, Instant, VerbsError};
 
 use super::{Entry, Streams};
 use crate::adapter::Adapter;
@@ -10,30 +10,47 @@ use crate::adapter::Adapter;
 /// Reads of one stream in one turn; the others get theirs before it goes on.
 const READS_MAX: usize = 8;
 
+/// Arrivals of a receive turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Arrivals {
+    /// Reads that brought bytes, and ends of streams.
+    pub reads: usize,
+    /// Whether a WRITE of a peer ended.
+    pub written: bool,
+}
+
+/// What a stream may have after a read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    More,
+}
+
 impl Streams {
-    /// Receives from every stream that has bytes. Returns the number of reads that brought some, and of ends.
-    pub fn receive(&mut self, hca: &mut Adapter, now: Instant) -> usize {
+    /// Receives from every stream that has bytes.
+    pub fn receive(&mut self, hca: &mut Adapter, now: Instant) -> Arrivals {
+        let mut came = Arrivals::default();
         if let Some(at) = self.only() {
             // Its socket is read at once: to ask whether it is readable costs as much.
-            return self.receive_from(at, hca, now);
+            self.receive_from(at, hca, now, &mut came);
+            return came;
         }
-        let Some(parts) = &mut self.parts else { return 0 };
+        let Some(parts) = &mut self.parts else { return came };
         let mut ready = std::mem::take(&mut parts.ready);
         if parts.set.wait(&mut ready, Some(Duration::ZERO)).is_err() {
             ready.clear();
         }
-        let mut came = 0;
         for event in &ready {
             let at = event.token as usize;
             match self.table.get(at) {
                 Some(Entry::Stream(stream)) => {
+                    let id = stream.qp;
                     if event.writable && stream.blocked {
-                        let id = stream.qp;
                         self.set_blocked(at, false);
                         let _ = hca.unblock_stream(now, id);
                     }
                     if event.readable || event.hung_up {
-                        came += self.receive_from(at, hca, now);
+                        self.receive_from(at, hca, now, &mut came);
                     }
                 }
                 Some(Entry::Lingering(_)) => self.discard(at),
@@ -53,33 +70,33 @@ impl Streams {
     }
 
     /// Receives from one stream.
-    fn receive_from(&mut self, at: usize, hca: &mut Adapter, now: Instant) -> usize {
-        let mut came = 0;
+    fn receive_from(&mut self, at: usize, hca: &mut Adapter, now: Instant, came: &mut Arrivals) {
         for _ in 0..READS_MAX {
-            let (Some(Entry::Stream(stream)), Some(parts)) = (self.table.get_mut(at), &mut self.parts) else { break };
-            let id = stream.qp;
-            let Ok(places) = hca.stream_places(now, id) else { break };
-            let handled = match parts.buffers.receive(&mut stream.socket, places.ranges()) {
-                Received::Nothing => break,
-                Received::Bytes { direct, staged, more } => {
-                    let handled = hca.handle_stream(now, id, direct, parts.buffers.staged(staged));
-                    handled.map(|()| more)
-                }
-                Received::End => {
-                    stream.ended = true;
-                    hca.stream_closed(now, id, false).map(|()| false)
-                }
-                Received::Reset => {
-                    stream.ended = true;
-                    hca.stream_closed(now, id, true).map(|()| false)
-                }
-                Received::Unmapped => hca.stream_closed(now, id, true).map(|()| false),
-            };
-            came += 1;
-            if handled != Ok(true) || matches!(hca.stream_order(id), Ok(StreamOrder::Close) | Err(_)) {
-                break;
+            if self.read(at, hca, now, came) != Ok(Left::More) {
+                return;
             }
         }
-        came
+    }
+
+    /// Makes one read. An error says that the queue pair is gone.
+    fn read(&mut self, at: usize, hca: &mut Adapter, now: Instant, came: &mut Arrivals) -> Result<Left, VerbsError> {
+        let (Some(Entry::Stream(stream)), Some(parts)) = (self.table.get_mut(at), &mut self.parts) else {
+            return Ok(Left::Nothing);
+        };
+        let id = stream.qp;
+        let places = hca.stream_places(now, id)?;
+        let received = parts.buffers.receive(&mut stream.socket, places.ranges());
+        if received == Received::Nothing {
+            return Ok(Left::Nothing);
+        }
+        came.reads += 1;
+        if let Received::Bytes { direct, staged, more } = received {
+            came.written |= hca.handle_stream(now, id, direct, parts.buffers.staged(staged))?;
+            let is_over = hca.stream_order(id)? == StreamOrder::Close;
+            return Ok(if more && !is_over { Left::More } else { Left::Nothing });
+        }
+        stream.ended = received != Received::Unmapped;
+        hca.stream_closed(now, id, received != Received::End)?;
+        Ok(Left::Nothing)
     }
 }

@@ -10,7 +10,7 @@ use crate::adapter::Adapter;
 /// Turns in one call; the rest goes in the next, after a check for arrivals.
 const TURNS_MAX: usize = 16;
 /// Time between two questions for the segment size of a connection, which changes with the path.
-const SEGMENT_INTERVAL: Duration = Duration::from_millis(10);
+pub(super) const SEGMENT_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Streams {
     /// Sends what queue pairs want to write.

@@ -136,6 +136,11 @@ impl Iwarp {
         if self.phase == StreamPhase::Open { self.receiver.places(&self.sender, core, sq, env) } else { Pieces::new() }
     }
 
+    /// Returns whether a WRITE of the peer has ended since the last call.
+    pub fn take_written(&mut self) -> bool {
+        self.receiver.take_written()
+    }
+
     /// Handles bytes of the stream: `direct` of them are at their places, `staged` follow.
     pub fn handle<E: Env>(
         &mut self,

@@ -50,6 +50,8 @@ pub(super) struct Receiver {
     terminate: [u8; TERMINATE_LEN_MAX],
     /// Whether an FPDU has been received.
     begun: bool,
+    /// Whether a WRITE has ended since [`Receiver::take_written`].
+    written: bool,
 }
 
 impl Default for Receiver {
@@ -84,7 +86,13 @@ impl Receiver {
             send_offset: 0,
             terminate: [0; TERMINATE_LEN_MAX],
             begun: false,
+            written: false,
         }
+    }
+
+    /// Returns whether a WRITE has ended since the last call.
+    pub fn take_written(&mut self) -> bool {
+        std::mem::take(&mut self.written)
     }
 
     /// Returns whether the peer's first FPDU has come.

@@ -79,12 +79,15 @@ impl Qp {
     }
 
     /// Handles bytes of the stream: the first `direct` of them are at [`Qp::stream_places`], the others in `staged`. A
-    /// caller that reads into a buffer alone passes zero.
-    pub fn handle_stream(&mut self, now: Instant, direct: u32, staged: &[u8], env: &mut impl Env) {
+    /// caller that reads into a buffer alone passes zero. Returns whether a WRITE of the peer ended: a program may wait for
+    /// one without a call.
+    pub fn handle_stream(&mut self, now: Instant, direct: u32, staged: &[u8], env: &mut impl Env) -> bool {
         self.core.now = now;
-        let Service::Iwarp(iwarp) = &mut self.service else { return };
+        let Service::Iwarp(iwarp) = &mut self.service else { return false };
         iwarp.handle(&mut self.core, &mut self.sq, &mut self.rq, (direct, staged), env);
+        let written = iwarp.take_written();
         self.after(env);
+        written
     }
 
     /// Returns whether bytes wait, or [`Qp::poll_stream`] would write some.

@@ -20,7 +20,7 @@ impl Receiver {
     pub(super) fn deliver<E: Env>(&mut self, parts: &mut Parts<'_, E>) -> Result<Option<ReceivedTerminate>, Refused> {
         let Some(segment) = self.segment.take() else { return Ok(None) };
         match &segment.body {
-            Body::Write(_) => {}
+            Body::Write(_) => self.written |= segment.control.is_last(),
             Body::Send(_) | Body::Immediate(..) => self.deliver_message(&segment, parts)?,
             Body::ReadResponse(_) => self.deliver_response(segment.control.is_last(), parts),
             Body::ReadRequest(untagged, read) => {
