@@ -148,13 +148,13 @@ impl Process {
         mut f: impl FnMut(&mut Poster<'_>) -> Result<(), VerbsError>,
     ) -> Result<(), VerbsError> {
         let posted = self.0.post(|hca, now| f(&mut Poster { hca, now, qp }));
-        if matches!(posted, Err(VerbsError::Invalid(_))) && self.find_stream(qp) {
+        if posted == Err(VerbsError::NOT_IN_RTS) && self.find_stream(qp) {
             return self.0.post(|hca, now| f(&mut Poster { hca, now, qp }));
         }
         posted
     }
 
-    /// Handles the daemon's messages that wait, if a queue pair's stream may be among them; returns whether it was.
+    /// Handles the daemon's messages that wait, if an iWARP queue pair awaits its stream; returns `false` if it still does.
     pub(crate) fn find_stream(self, qp: QpId) -> bool {
         self.0.find_stream(qp)
     }

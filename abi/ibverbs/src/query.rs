@@ -25,6 +25,8 @@ const VENDOR_ID: u32 = 0x45_5446;
 /// VendorID and part of Linux's siw, by which programs know a software RNIC.
 const SIW_VENDOR_ID: u32 = 0x62_6d74;
 const SIW_PART_ID: u32 = 1;
+/// Firmware version of Linux's siw, which has none.
+const SIW_FW_VERSION: [u8; 5] = *b"0.0.0";
 
 /// Page sizes of regions: every power of two from 4 KiB on.
 const PAGE_SIZE_CAP: u64 = 0xffff_f000;
@@ -95,6 +97,10 @@ fn describe(device: &DeviceAttr) -> ibv_device_attr {
 
 /// Changes the capabilities that iWARP lacks, or that are another protocol's.
 fn describe_rnic(attr: &mut ibv_device_attr) {
+    attr.fw_ver = [0; 64];
+    for (to, from) in attr.fw_ver.iter_mut().zip(SIW_FW_VERSION) {
+        *to = from as c_char;
+    }
     attr.vendor_id = SIW_VENDOR_ID;
     attr.vendor_part_id = SIW_PART_ID;
     attr.device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS;

@@ -153,3 +153,42 @@ impl Arrivals {
         self.fds.iter().try_for_each(|(number, fd)| self.backstop.add_exclusive(fd, *number))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pump::PumpConfig;
+    use std::time::Duration;
+    use weft_link::{FaultSpec, StackConfig};
+    use weft_sys::event::EventFd;
+
+    #[test]
+    fn streams_wake_the_background_thread_and_threads_that_enlist_them() {
+        let stack = StackConfig {
+            v4: None,
+            v6: None,
+            slot: 1,
+            ether: false,
+            entropy: 1,
+            fault: FaultSpec::parse("").unwrap(),
+            capture: None,
+            hops: None,
+        };
+        let mut pump = Pump::new(PumpConfig { slot: 1, seed: [1; 4], privileged: false, stack });
+        let sources = Sources::new(&mut pump).unwrap();
+        let (streams, socket) = (Epoll::new().unwrap(), EventFd::new().unwrap());
+        streams.add(&socket, 0, Interest::READ).unwrap();
+        let sleeper = Epoll::new().unwrap();
+        sources.enlist(&sleeper).unwrap();
+        assert!(!sources.has_streams() && !sources.enlist_streams(&sleeper).unwrap());
+        sources.add_streams(streams.as_fd()).unwrap();
+        assert!(sources.has_streams() && sources.enlist_streams(&sleeper).unwrap());
+        socket.signal();
+        let mut ready = Vec::new();
+        sleeper.wait(&mut ready, Some(Duration::ZERO)).unwrap();
+        assert_eq!(ready.iter().map(|ready| ready.token).collect::<Vec<_>>(), [token::STREAMS]);
+        assert!(weft_sys::epoll::wait_readable(sources.backstop(), Duration::ZERO).unwrap());
+        socket.take();
+        assert!(!weft_sys::epoll::wait_readable(sources.backstop(), Duration::ZERO).unwrap());
+    }
+}

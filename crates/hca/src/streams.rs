@@ -4,7 +4,7 @@
 
 use weft_iwarp::StreamParams;
 use weft_transport::{StreamBatch, StreamOrder, StreamPhase, StreamPlaces};
-use weft_verbs::{Instant, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType, VerbsError};
+use weft_verbs::{Access, Instant, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType, VerbsError};
 
 use crate::{Hca, HostInterface};
 
@@ -151,14 +151,17 @@ impl<H: HostInterface> Hca<H> {
             (_, QpState::Err | QpState::Sqe | QpState::Sqd) if connected => {
                 entry.qp.close_stream(now, &mut self.context);
             }
+            // A program that moves its queue pair itself may come after the stream: as in siw, nothing changes.
+            (QpState::Rts, QpState::Init | QpState::Rtr) => {}
             // rdma_disconnect asks for SQD, even if the peer has closed: as in siw, there is nothing to do.
             (_, QpState::Sqd) => {}
             (_, QpState::Reset | QpState::Err)
             | (QpState::Reset | QpState::Init | QpState::Rtr, QpState::Init)
             | (QpState::Init | QpState::Rtr, QpState::Rtr)
             | (QpState::Rts, QpState::Rts) => {
-                let kept = mask & Mask::ACCESS_FLAGS | Mask::STATE;
-                entry.qp.modify(now, &QpAttr { qp_state: to, ..*attr }, kept, &mut self.context);
+                // As in siw, the memory's keys alone decide what the peer may do.
+                let given = QpAttr { qp_state: to, qp_access: Access::all(), ..*attr };
+                entry.qp.modify(now, &given, Mask::STATE | Mask::ACCESS_FLAGS, &mut self.context);
                 if to == QpState::Reset && from != QpState::Reset {
                     self.forget_completions_of(id);
                 }

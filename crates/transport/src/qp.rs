@@ -217,7 +217,7 @@ impl Qp {
             return Err(VerbsError::Invalid("an XRC target has no send queue"));
         }
         if matches!(self.state(), QpState::Reset | QpState::Init | QpState::Rtr) {
-            return Err(VerbsError::Invalid("sends can be posted from RTS on; modify the queue pair first"));
+            return Err(VerbsError::NOT_IN_RTS);
         }
         let bytes = crate::sge_list::total(wr.sges);
         let kind = self.qp_type();

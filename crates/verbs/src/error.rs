@@ -37,6 +37,10 @@ pub enum VerbsError {
 }
 
 impl VerbsError {
+    /// Error of a send request that a queue pair refuses for its state.
+    pub const NOT_IN_RTS: VerbsError =
+        VerbsError::Invalid("sends can be posted from RTS on; modify the queue pair first");
+
     /// Returns the errno for the verbs caller.
     pub fn errno(self) -> Errno {
         match self {

@@ -6,17 +6,21 @@ use weft_verbs::QpId;
 use crate::engine::Engine;
 
 impl Engine {
-    /// Handles the daemon's messages that wait, if an unconnected iWARP queue pair's stream may be among them. Returns
-    /// whether the queue pair has a stream now: a post that its state refused may succeed, and it is in RTS.
+    /// Handles the daemon's messages that wait, if a queue pair's stream may be among them. Returns `false` if the queue
+    /// pair still awaits its stream: then a post that its state refused ([`VerbsError::NOT_IN_RTS`]) fails again.
+    ///
+    /// [`VerbsError::NOT_IN_RTS`]: weft_verbs::VerbsError::NOT_IN_RTS
     #[cold]
     pub fn find_stream(&self, qp: QpId) -> bool {
         let awaits = || self.query(|hca, _| Ok(hca.awaits_stream(qp))).unwrap_or(false);
         if !awaits() {
-            return false;
+            // Another thread may have found it since the post.
+            return true;
         }
         let mut session = self.session.lock();
-        // The background thread may have handled the message while this thread waited for the session.
-        let refreshed = !awaits() || self.refresh(&mut session).is_ok();
-        refreshed && !awaits()
+        if awaits() {
+            let _ = self.refresh(&mut session);
+        }
+        !awaits()
     }
 }

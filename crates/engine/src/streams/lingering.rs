@@ -2,10 +2,10 @@
 //! and the peer then loses bytes that are still on their way to it: those of requests that have completed. So the socket
 //! is shut down, and read until the peer ends its direction, too, or for a while.
 
-use weft_link::stream::{Received, StreamSocket};
+use weft_link::stream::Received;
 use weft_verbs::{Duration, Instant};
 
-use super::{Entry, Stream, Streams};
+use super::{Entry, Lingering, Stream, Streams};
 
 /// Time that the peer has for its end.
 const LINGER: Duration = Duration::from_secs(2);
@@ -13,13 +13,6 @@ const LINGER: Duration = Duration::from_secs(2);
 const LINGERING_MAX: usize = 256;
 /// Reads of one socket in one turn.
 const READS_MAX: usize = 4;
-
-/// A socket without a queue pair.
-#[derive(Debug)]
-pub(super) struct Lingering {
-    pub(super) socket: StreamSocket,
-    until: Instant,
-}
 
 impl Streams {
     /// Ends a stream whose queue pair is gone.
@@ -36,6 +29,7 @@ impl Streams {
                     return self.close(at);
                 }
                 self.lingering += 1;
+                self.linger_end = self.linger_end.into_iter().chain([until]).min();
             }
             other => *entry = other,
         }
@@ -58,23 +52,22 @@ impl Streams {
         }
     }
 
-    /// Returns when to call [`Streams::handle_timeout`].
+    /// Returns when to call [`Streams::handle_timeout`]. Too early only if the peer of a lingering socket has ended it.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.lingering == 0 { None } else { self.first_deadline() }
-    }
-
-    #[cold]
-    fn first_deadline(&self) -> Option<Instant> {
-        self.table.iter().filter_map(|entry| if let Entry::Lingering(it) = entry { Some(it.until) } else { None }).min()
+        self.linger_end.filter(|_| self.lingering != 0)
     }
 
     /// Closes the sockets that have lingered long enough.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.linger_end = None;
         for at in 0..self.table.len() {
-            if matches!(&self.table[at], Entry::Lingering(it) if it.until <= now) {
+            let Entry::Lingering(Lingering { until, .. }) = self.table[at] else { continue };
+            if until <= now {
                 self.lingering -= 1;
                 self.close(at);
+            } else {
+                self.linger_end = self.linger_end.into_iter().chain([until]).min();
             }
         }
     }

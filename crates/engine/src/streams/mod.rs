@@ -18,8 +18,6 @@ use weft_link::stream::{StreamBuffers, StreamSocket};
 use weft_sys::epoll::{Epoll, Ready};
 use weft_verbs::{Instant, QpId, Qpn};
 
-use lingering::Lingering;
-
 /// A stream of a queue pair.
 #[derive(Debug)]
 struct Stream {
@@ -46,6 +44,13 @@ enum Entry {
     Lingering(Lingering),
 }
 
+/// A socket without a queue pair.
+#[derive(Debug)]
+struct Lingering {
+    socket: StreamSocket,
+    until: Instant,
+}
+
 /// The sockets of all iWARP queue pairs of a process.
 #[derive(Debug, Default)]
 pub struct Streams {
@@ -57,6 +62,8 @@ pub struct Streams {
     /// Number of streams whose send buffer is full, and of lingering sockets.
     blocked: usize,
     lingering: usize,
+    /// The earliest end of a lingering socket's time.
+    linger_end: Option<Instant>,
     /// Queue pairs whose streams ended, for the daemon.
     ended: Vec<Qpn>,
 }

@@ -19,7 +19,7 @@ pub struct Arrivals {
     pub written: bool,
 }
 
-/// What a stream may have after a read.
+/// Rest of a stream after a read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
     Nothing,

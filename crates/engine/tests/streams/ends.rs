@@ -46,8 +46,10 @@ fn a_close_of_one_side_ends_both_and_each_end_is_reported_once() {
         for node in &mut nodes {
             assert_eq!((node.state(), node.ended.as_slice()), (QpState::Err, &[node.qpn][..]));
             assert!(!node.pump.streams.are_open());
+            // As rdma_disconnect does.
+            node.modify(QpState::Sqd).unwrap();
             node.turn();
-            assert_eq!(node.ended.len(), 1);
+            assert_eq!((node.state(), node.ended.len()), (QpState::Err, 1));
         }
     }
 }
@@ -108,7 +110,7 @@ fn a_queue_pair_is_destroyed_while_data_waits() {
     node.pump.transmit(now());
     node.turn();
     assert_eq!(node.ended, [node.qpn]);
-    // What TCP has taken arrives, then the end: the peer's own bytes do not turn it into a reset.
+    // The bytes that TCP has taken arrive, then the end: the peer's own bytes do not turn it into a reset.
     peer.write_all(&[0; 1000]).unwrap();
     let mut bytes = vec![0; 1 << 20];
     let mut total = 0;
@@ -125,6 +127,17 @@ fn a_queue_pair_is_destroyed_while_data_waits() {
     drop(peer);
     turn_until([&mut node], |[node], _| !node.pump.streams.are_open());
     assert_eq!(node.ended.len(), 1);
+}
+
+#[test]
+fn a_peer_that_does_not_end_is_cut() {
+    let (mut node, mut peer) = node_and_peer(4096);
+    node.pump.hca.destroy_qp(node.qp).unwrap();
+    node.turn();
+    assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0);
+    let deadline = node.pump.streams.poll_timeout().unwrap();
+    node.pump.turn(deadline, true);
+    assert!(!node.pump.streams.are_open() && node.pump.streams.poll_timeout().is_none());
 }
 
 #[test]
