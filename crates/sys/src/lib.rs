@@ -40,6 +40,7 @@ pub mod sockopt;
 pub mod spawn;
 pub mod sync;
 pub mod tcp;
+pub mod tcp_sockets;
 pub mod thread;
 pub mod tun;
 pub mod udp;

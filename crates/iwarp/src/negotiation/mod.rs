@@ -6,7 +6,9 @@ mod offer;
 mod state;
 
 use weft_verbs::Instant;
-use weft_wire::iwarp::{Enhanced, FRAME_LEN_MAX, FrameKind, MpaFlags, NegotiationFrame, PRIVATE_DATA_MAX, TermError};
+use weft_wire::iwarp::{
+    Enhanced, FRAME_HEADER_LEN, FRAME_LEN_MAX, FrameKind, MpaFlags, NegotiationFrame, PRIVATE_DATA_MAX, TermError,
+};
 
 use crate::StreamParams;
 use crate::limits::{REPLY_TIMEOUT, REQUEST_TIMEOUT, REVISION_MAX};
@@ -130,6 +132,20 @@ impl Negotiation {
         let is_unanswered = self.state == State::AwaitReply && self.received.is_empty() && self.offer.revision >= 2;
         let error = if is_unanswered { NegotiationError::ClosedWithoutReply } else { NegotiationError::Closed };
         self.step(Input::PeerClosed, error);
+    }
+
+    /// Returns how many bytes of the frame that it reads are missing, as far as it knows: an owner that reads no more leaves
+    /// the stream's bytes in the socket. One while a byte would be an error, zero when the negotiation is over.
+    pub fn wants(&self) -> usize {
+        match (self.state, self.received.first_chunk::<FRAME_HEADER_LEN>()) {
+            (State::Open | State::Ended, _) => 0,
+            (State::AwaitAnswer, _) => 1,
+            (_, None) => FRAME_HEADER_LEN - self.received.len(),
+            (_, Some([.., high, low])) => {
+                let len = FRAME_HEADER_LEN + usize::from(u16::from_be_bytes([*high, *low]));
+                len.min(FRAME_LEN_MAX).saturating_sub(self.received.len()).max(1)
+            }
+        }
     }
 
     /// Handles received bytes. Returns how many it took: those after the reply belong to the stream.
