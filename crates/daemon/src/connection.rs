@@ -105,6 +105,8 @@ impl Connection {
             }
             let capture = next.attach.capture.and_then(|client| Some((client, host.captures.take_reader(client)?)));
             fds.extend(capture.iter().map(|(_, reader)| reader.as_fd()));
+            let stream = next.attach.stream.and_then(|conn| Some((conn, host.streams.take_handed(conn)?)));
+            fds.extend(stream.iter().map(|(_, socket)| socket.as_fd()));
             match unix::send(&self.fd, &next.bytes, &fds, Wait::No) {
                 Ok(_) => drop(self.outbox.pop_front()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -116,6 +118,9 @@ impl Connection {
                     }
                     if let Some((client, reader)) = capture {
                         host.captures.keep_reader(client, reader);
+                    }
+                    if let Some((conn, socket)) = stream {
+                        host.streams.keep_handed(conn, socket);
                     }
                     return Ok(());
                 }

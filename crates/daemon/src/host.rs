@@ -1,6 +1,8 @@
 //! The broker's interface to the operating system: opens and seals sockets, grows or takes over the pool. The broker
 //! itself does no I/O, so that tests and a fuzzer can drive it.
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
@@ -116,6 +118,9 @@ pub trait Host {
 
     /// Closes the networks of all virtual hosts.
     fn close_networks(&mut self);
+
+    /// Accepts TCP connections for iWARP ids on these addresses, and on no others.
+    fn listen_for_streams(&mut self, wanted: &BTreeSet<SocketAddr>) -> Result<(), i32>;
 
     /// Makes the socket of a client's capture.
     fn open_capture(&mut self, client: ClientId) -> Result<(), Refusal>;
@@ -327,6 +332,10 @@ impl Host for FakeHost {
     }
 
     fn close_networks(&mut self) {}
+
+    fn listen_for_streams(&mut self, _wanted: &BTreeSet<SocketAddr>) -> Result<(), i32> {
+        Ok(())
+    }
 
     fn open_capture(&mut self, client: ClientId) -> Result<(), Refusal> {
         assert!(self.captures.insert(client, Vec::new()).is_none(), "client {client} has a capture already");

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use weft_sys::{node, sockopt};
 
 use crate::anchor::{self, Anchor};
 use crate::capture_sockets::CaptureSockets;
-use crate::cm_service::{ChannelSockets, Memberships};
+use crate::cm_service::{ChannelSockets, Memberships, StreamSockets};
 use crate::gsi::Gsi;
 use crate::hops::PacketChannelFds;
 use crate::host::{Adopted, Host};
@@ -67,6 +68,8 @@ pub struct PoolHost {
     pub networks: HostNetworks,
     /// Sockets of captures.
     pub captures: CaptureSockets,
+    /// Sockets of iWARP connections.
+    pub streams: StreamSockets,
     /// Groups joined for the connection manager.
     pub memberships: Memberships,
     /// Ledgers of processes.
@@ -335,6 +338,10 @@ impl Host for PoolHost {
 
     fn close_networks(&mut self) {
         self.networks.clear();
+    }
+
+    fn listen_for_streams(&mut self, wanted: &BTreeSet<SocketAddr>) -> Result<(), i32> {
+        self.streams.follow(wanted)
     }
 
     fn open_capture(&mut self, client: ClientId) -> Result<(), Refusal> {

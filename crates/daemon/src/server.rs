@@ -9,6 +9,7 @@ mod placement;
 mod polled_channels;
 mod polled_rings;
 mod rings;
+mod streams;
 mod umad;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use weft_cm::iw::ConnId;
 use weft_ipc::umad::UMAD_PACKET_BYTES_MAX;
 use weft_ipc::{ConnectOptions, HelloReply, HelloStatus, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
 use weft_link::FaultSpec;
@@ -66,6 +68,11 @@ const TOKEN_HELPERS: u64 = 1 << 55;
 
 /// A capture whose socket is full: this, with the client's number.
 const TOKEN_CAPTURES: u64 = 1 << 56;
+
+/// Sockets of iWARP connections: this, with the connection's number.
+const TOKEN_STREAMS: u64 = 1 << 53;
+/// Listeners for them: this, with the listener's number.
+const TOKEN_STREAM_LISTENERS: u64 = 1 << 54;
 
 const BACKLOG: i32 = 128;
 
@@ -283,6 +290,10 @@ impl Server {
                 self.on_network_routes(now, (token & !TOKEN_NETWORK_ROUTES) as u32)
             }
             token if token & TOKEN_CAPTURES != 0 => self.on_capture(token & !TOKEN_CAPTURES),
+            token if token & TOKEN_STREAMS != 0 => self.on_stream(now, ConnId(token & !TOKEN_STREAMS), event),
+            token if token & TOKEN_STREAM_LISTENERS != 0 => {
+                self.on_stream_listener(now, (token & !TOKEN_STREAM_LISTENERS) as u32)
+            }
             token if token & TOKEN_HELPERS != 0 => self.on_helper(token),
             token if token & TOKEN_UMAD != 0 => self.on_umad(now, (token & !TOKEN_UMAD) as u32, event),
             token => {
@@ -425,6 +436,7 @@ impl Server {
         // sleeping.
         self.perform_for_umad(Instant::now());
         self.perform_for_networks(Instant::now());
+        self.perform_for_streams(Instant::now());
         self.perform_for_cm(Instant::now());
         self.perform_for_clients();
         self.perform_for_packet_channels(Instant::now());

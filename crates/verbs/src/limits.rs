@@ -40,3 +40,8 @@ pub const GID_TABLE_LEN: u32 = 256;
 pub const DEFAULT_PKEY: u16 = 0xffff;
 /// Bits of a queue pair number that index within a process's slot.
 pub const QPN_INDEX_BITS: u32 = 14;
+
+/// Returns the slot of a queue pair number.
+pub const fn slot_of_qpn(qpn: u32) -> u32 {
+    qpn >> QPN_INDEX_BITS
+}

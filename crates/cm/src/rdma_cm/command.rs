@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::address::{PortSpace, SockAddr};
 use super::param::{ConnParam, Ece, PathRecord, QpAttributes};
+use crate::iw::MpaOptions;
 
 /// Number of an id (`struct rdma_cm_id`), never 0. Numbers are not reused soon.
 pub type IdNumber = u32;
@@ -193,6 +194,8 @@ pub enum IdOption {
     AfOnly(bool),
     /// `RDMA_OPTION_ID_ACK_TIMEOUT`: 5 bits.
     AckTimeout(u8),
+    /// Wishes for the negotiation of iWARP connections; listeners pass it on to their connections.
+    Mpa(MpaOptions),
     /// `RDMA_OPTION_IB_PATH`: sets the route instead of resolving it; ROUTE_RESOLVED follows.
     IbPath(Vec<PathRecord>),
 }

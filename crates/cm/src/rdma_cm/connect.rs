@@ -30,6 +30,10 @@ impl Service {
         id.qp_num = param.qp_num & QPN_MASK;
         id.srq = param.srq;
         id.ece = ece;
+        if self.is_on_rnic(number) {
+            return self.connect_stream(now, number, param);
+        }
+        let id = self.ids.change(number).ok_or(ENOENT)?;
         let conn = if id.is_datagram() {
             let params = datagram::sidr_request(id, &param)?;
             self.ib.send_sidr_req(now, &params).map_err(errno_of)?
@@ -58,6 +62,12 @@ impl Service {
             check_private_data(&param.private_data)?;
         }
         let id = self.ids.change(number).ok_or(ENOENT)?;
+        if id.stream.is_some() {
+            if let Some(param) = &param {
+                id.qp_num = param.qp_num & QPN_MASK;
+            }
+            return self.accept_stream(now, number, cookie, param);
+        }
         let conn = id.conn.filter(|_| id.attachment.is_some() && id.state == State::Connect).ok_or(EINVAL)?;
         id.ece = ece;
         if let Some(param) = &param {
@@ -94,6 +104,9 @@ impl Service {
         reason: u8,
     ) -> Result<(), Errno> {
         check_private_data(private_data)?;
+        if let Some(conn) = self.ids.look(number).and_then(|id| id.stream) {
+            return self.reject_stream(now, conn, private_data);
+        }
         let reason = match u16::from(reason) {
             0 => RejectReason::CONSUMER_DEFINED,
             reason => RejectReason(reason),
@@ -126,6 +139,10 @@ impl Service {
     /// connection cannot be ended.
     pub(super) fn disconnect(&mut self, now: Instant, number: IdNumber) -> Result<(), Errno> {
         let id = self.ids.look(number).ok_or(ENOENT)?;
+        if self.is_on_rnic(number) {
+            id.stream.into_iter().for_each(|conn| self.disconnect_stream(conn));
+            return Ok(());
+        }
         let conn = id.conn.filter(|_| id.attachment.is_some()).ok_or(EINVAL)?;
         if !id.is_datagram() && self.ib.send_dreq(now, conn, &[]).is_err() {
             let _ = self.ib.send_drep(now, conn, &[]);
@@ -149,7 +166,8 @@ impl Service {
     /// Releases the underlying connection, which informs the peer, and the service that an id listens to.
     pub(super) fn drop_connection(&mut self, now: Instant, number: IdNumber) {
         let Some(id) = self.ids.change(number) else { return };
-        let (conn, service) = (id.conn.take(), id.service.take());
+        let (conn, stream, service) = (id.conn.take(), id.stream.take(), id.service.take());
+        stream.into_iter().for_each(|stream| self.drop_stream(stream));
         if let Some(conn) = conn
             && self.owners.remove(&conn).is_some()
         {

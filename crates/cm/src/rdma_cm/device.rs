@@ -25,8 +25,8 @@ pub struct Device {
     pub active_mtu: u8,
     /// Rate of the port as in a path record, a value of `enum ibv_rate`.
     pub rate: u8,
-    /// Link layer of the port.
-    pub link_layer: LinkLayer,
+    /// How connections over the port come about.
+    pub kind: PortKind,
     /// Its P_Key table.
     pub pkeys: Vec<u16>,
     /// Its GIDs.
@@ -43,14 +43,16 @@ impl Device {
     }
 }
 
-/// Link layer of a port.
+/// How connections over a port come about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum LinkLayer {
+pub enum PortKind {
     /// RoCE: paths follow from addresses.
     #[default]
-    Ethernet,
+    Roce,
     /// Subnet administration resolves paths.
     InfiniBand,
+    /// iWARP: a TCP connection.
+    Iwarp,
 }
 
 /// An entry of a device's GID table.

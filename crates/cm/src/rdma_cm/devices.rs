@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::address::{Family, gid_of_ip};
 use super::command::RoceMode;
-use super::device::{Device, DeviceGid, LocalAddress, Place};
+use super::device::{Device, DeviceGid, LocalAddress, Place, PortKind};
 use super::id::Attachment;
 use super::limits::{DEVICES_MAX, GIDS_PER_DEVICE_MAX};
 
@@ -51,6 +51,17 @@ impl Devices {
     /// Returns a port.
     pub fn look(&self, place: Place) -> Option<&Entry> {
         self.map.get(&place)
+    }
+
+    /// Returns all ports.
+    pub fn ports(&self) -> impl Iterator<Item = &Entry> {
+        self.map.values()
+    }
+
+    /// Returns the RNIC with a local address; a nonzero `ifindex` restricts the search.
+    pub fn rnic_of(&self, ip: IpAddr, ifindex: u32) -> Option<Attachment> {
+        let rnics = self.map.values().filter(|entry| entry.device.kind == PortKind::Iwarp);
+        rnics.into_iter().find_map(|entry| entry.attach(|row| row.ip == ip && (ifindex == 0 || row.ifindex == ifindex)))
     }
 
     /// Returns the ports of a device.
@@ -142,7 +153,6 @@ pub fn localhost(family: Family) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use super::super::device::LinkLayer;
     use super::*;
 
     fn device(index: u32, addresses: &[&str]) -> Device {
@@ -163,7 +173,7 @@ mod tests {
             active: true,
             active_mtu: 3,
             rate: 0,
-            link_layer: LinkLayer::Ethernet,
+            kind: PortKind::Roce,
             pkeys: vec![0xffff],
             gids: gids.collect(),
         }

@@ -25,6 +25,7 @@ mod numbers {
     pub const ECONNRESET: Errno = 104;
     pub const ENOBUFS: Errno = 105;
     pub const EISCONN: Errno = 106;
+    pub const ECONNREFUSED: Errno = 111;
     pub const ETIMEDOUT: Errno = 110;
     pub const EHOSTUNREACH: Errno = 113;
 }

@@ -11,6 +11,7 @@ use super::device::Place;
 use super::host::QuestionId;
 use super::param::{Ece, PathRecord};
 use crate::ib::{ConnId, ListenId};
+use crate::iw;
 
 /// States of an id, numbered as `enum rdma_cm_state`.
 ///
@@ -94,6 +95,8 @@ pub struct Options {
     pub afonly: bool,
     /// Whether the program set that option.
     pub afonly_set: bool,
+    /// Wishes for the negotiation of iWARP connections.
+    pub mpa: iw::MpaOptions,
 }
 
 /// One id.
@@ -143,6 +146,8 @@ pub struct Id {
     pub service: Option<ListenId>,
     /// The underlying connection.
     pub conn: Option<ConnId>,
+    /// The underlying connection on an RNIC.
+    pub stream: Option<iw::ConnId>,
     /// Of a listener: the number of requests that it can still accept before events are fetched.
     pub backlog: u32,
     /// Memberships in groups.
@@ -181,6 +186,7 @@ impl Id {
             ece: Ece::default(),
             service: None,
             conn: None,
+            stream: None,
             backlog: 0,
             groups: Vec::new(),
             question: None,

@@ -33,12 +33,14 @@ impl Service {
         self.expire_questions(now);
         self.ib.handle_timeout(now);
         self.drain(now);
+        self.iw.handle_timeout(now);
+        self.drain_streams(now);
     }
 
     /// Returns when [`Service::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let question = self.deadlines.first().map(|(deadline, _)| *deadline);
-        [question, self.ib.poll_timeout()].into_iter().flatten().min()
+        [question, self.ib.poll_timeout(), self.iw.poll_timeout()].into_iter().flatten().min()
     }
 
     /// Returns the counters of the layer below.

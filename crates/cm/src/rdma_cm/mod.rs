@@ -47,6 +47,7 @@ mod resolve;
 mod rng;
 mod route;
 mod service;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -55,7 +56,7 @@ pub use client::{ChannelId, ClientId, Credentials};
 pub use command::{
     Command, DeviceRef, GroupNumber, IdNumber, IdOption, IdSummary, JoinKind, Reply, RoceMode, RouteInfo,
 };
-pub use device::{Device, DeviceGid, LinkLayer, LocalAddress};
+pub use device::{Device, DeviceGid, LocalAddress, PortKind};
 pub use errno::Errno;
 pub use event::{CmEvent, EventKind, EventParam};
 pub use host::{

@@ -6,7 +6,7 @@ use super::address::{PortSpace, SockAddr};
 use super::channel::is_of_group;
 use super::command::{GroupNumber, IdNumber, JoinKind, RoceMode};
 use super::datagram::default_qkey;
-use super::device::LinkLayer;
+use super::device::PortKind;
 use super::errno::{EINVAL, ENODEV, ENOENT, ENOMEM, Errno};
 use super::event::{CmEvent, EventKind, EventParam};
 use super::groups::Membership;
@@ -42,7 +42,7 @@ impl Service {
         let mode = attachment.mode;
         let ifindex = if id.bound_if != 0 { id.bound_if } else { attachment.ifindex };
         let rate = entry.device.rate;
-        let infiniband = entry.device.link_layer == LinkLayer::InfiniBand;
+        let infiniband = entry.device.kind == PortKind::InfiniBand;
         let mgid = match infiniband {
             true => ib_mgid_of(addr, id.port_space, entry.device.pkeys.first().copied().unwrap_or(PKEY_DEFAULT)),
             false => mgid_of(addr, mode),

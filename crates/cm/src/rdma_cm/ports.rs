@@ -41,6 +41,12 @@ impl Ports {
         self.owners.get(&(port_space, port)).into_iter().flatten().rev().copied()
     }
 
+    /// Returns the owners of all ports of connected services.
+    pub fn listeners(&self) -> impl Iterator<Item = IdNumber> + '_ {
+        let of_tcp = (PortSpace::Tcp, 0)..=(PortSpace::Tcp, u16::MAX);
+        self.owners.range(of_tcp).flat_map(|(_, owners)| owners).copied()
+    }
+
     /// Gives an id the port of its local address, or refuses it.
     pub fn take(&mut self, ids: &Ids, port_space: PortSpace, number: IdNumber, port: u16) -> Result<(), Errno> {
         self.check(ids, port_space, number, port, None)?;

@@ -5,7 +5,7 @@ use weft_verbs::Instant;
 
 use super::address::{Family, SockAddr};
 use super::command::{DeviceRef, IdNumber, RouteInfo};
-use super::device::LinkLayer;
+use super::device::PortKind;
 use super::errno::{EINVAL, ENODEV, ENOENT, Errno};
 use super::event::{EventKind, EventParam};
 use super::host::{PathQuestion, PathResult, QuestionId, ResolveRequest};
@@ -37,12 +37,17 @@ impl Service {
             return Err(EINVAL);
         }
         let entry = self.devices.look(attachment.place()).ok_or(ENODEV)?;
-        if entry.device.link_layer == LinkLayer::InfiniBand {
+        if entry.device.kind == PortKind::InfiniBand {
             let wanted = wanted_path(id, entry.device.pkeys.first().copied().unwrap_or(PKEY_DEFAULT)).ok_or(EINVAL)?;
             let (device, port) = attachment.place();
             let question = self.new_question(now, number, timeout_ms)?;
             self.resolve_out.push_back(ResolveRequest::AskPath(PathQuestion { question, device, port, wanted }));
             self.ids.change(number).ok_or(ENOENT)?.state = State::RouteQuery;
+            return Ok(());
+        }
+        if entry.device.kind == PortKind::Iwarp {
+            // TCP finds its way.
+            self.on_route_resolved(number);
             return Ok(());
         }
         let path = roce_path(id, entry.device.active_mtu, entry.device.rate, entry.roce_tos).ok_or(EINVAL)?;
@@ -82,9 +87,15 @@ impl Service {
     fn set_path(&mut self, number: IdNumber, path: PathRecord) -> Result<(), Errno> {
         let id = self.ids.change(number).ok_or(ENOENT)?;
         id.path = Some(path);
-        id.state = State::RouteResolved;
-        self.emit(number, EventKind::RouteResolved, 0, EventParam::None);
+        self.on_route_resolved(number);
         Ok(())
+    }
+
+    fn on_route_resolved(&mut self, number: IdNumber) {
+        if let Some(id) = self.ids.change(number) {
+            id.state = State::RouteResolved;
+        }
+        self.emit(number, EventKind::RouteResolved, 0, EventParam::None);
     }
 
     /// Returns the addresses and route of an id.

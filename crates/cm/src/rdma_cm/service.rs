@@ -21,7 +21,7 @@ use super::id::{Ids, QPT_RC, QPT_XRC_SEND, State};
 use super::limits::WRITTEN_EVENTS_PER_ID_MAX;
 use super::ports::Ports;
 use super::rng::Rng;
-use crate::ib;
+use crate::{ib, iw};
 
 /// Time that a device may take to acknowledge a packet, 4.096 µs × 2^15: the value of Soft-RoCE (`local_ca_ack_delay`).
 const CA_ACK_DELAY: u8 = 15;
@@ -45,6 +45,10 @@ pub struct Service {
     pub(super) ib: ib::Cm,
     /// Ids by their underlying connections.
     pub(super) owners: BTreeMap<ib::ConnId, IdNumber>,
+    /// The underlying connection manager of RNICs.
+    pub(super) iw: iw::Cm,
+    /// Ids by their connections there.
+    pub(super) stream_owners: BTreeMap<iw::ConnId, IdNumber>,
     pub(super) rng: Rng,
 }
 
@@ -67,6 +71,8 @@ impl Service {
             last_question: 0,
             ib,
             owners: BTreeMap::new(),
+            iw: iw::Cm::default(),
+            stream_owners: BTreeMap::new(),
             rng,
         }
     }
@@ -245,6 +251,7 @@ impl Service {
                 id.options.afonly = afonly;
                 id.options.afonly_set = true;
             }
+            IdOption::Mpa(mpa) => id.options.mpa = mpa,
             IdOption::AckTimeout(timeout) if timeout < 32 && matches!(id.qp_type, QPT_RC | QPT_XRC_SEND) => {
                 id.options.ack_timeout = Some(timeout);
             }

@@ -6,7 +6,7 @@ use weft_ipc::{Refusal, Request};
 use super::call::{Call, Outcome};
 use super::{
     Broker, captures, cm, devices, fabric, groups, host_files, host_networks, ledgers, losses, packet_channels, paths,
-    peers, slots, status, umad,
+    peers, slots, status, streams, umad,
 };
 use crate::host::Host;
 use crate::refusal::{EOPNOTSUPP, refuse};
@@ -83,6 +83,7 @@ pub(super) fn route<H: Host>(request: Request) -> Option<Route<H>> {
         .or_else(peers::route)
         .or_else(ledgers::route)
         .or_else(cm::route)
+        .or_else(streams::route)
         .or_else(paths::route)
         .or_else(groups::route)
         .or_else(losses::route)

@@ -36,6 +36,7 @@ mod sessions;
 mod shared;
 mod slots;
 mod status;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -131,6 +132,14 @@ impl Broker {
         &mut self.cms.machine
     }
 
+    /// Accepts iWARP connections where ids listen, if that may have changed.
+    ///
+    /// # Errors
+    /// The errno of an address that cannot be had.
+    pub fn cm_listens(&mut self, host: &mut impl Host) -> Result<(), i32> {
+        self.cms.machine.follow_stream_listeners(host)
+    }
+
     /// Returns all connection managers: the machine's, and those of virtual hosts.
     pub fn all_cms_mut(&mut self) -> impl Iterator<Item = &mut CmService> {
         self.cms.all_mut()
@@ -207,6 +216,7 @@ impl Broker {
             host.seal_slot(slot);
             host.retire_slot(id, slot);
             self.shared.slots.release(now, slot);
+            self.cms.machine.handle_slot_gone(now, slot);
             if !self.shared.is_trusted(client.credentials.uid) {
                 host.steer();
             }

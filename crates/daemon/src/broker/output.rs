@@ -1,5 +1,7 @@
 //! Actions of the broker for the server.
 
+use weft_cm::iw::ConnId;
+
 use crate::slots::ClientId;
 
 /// An action for the server.
@@ -48,6 +50,8 @@ pub struct Attach {
     pub network: Option<u32>,
     /// A new Unix socket of the daemon's network namespace.
     pub machine_socket: bool,
+    /// The socket of this iWARP connection.
+    pub stream: Option<ConnId>,
     /// Publication of this slot's process: doorbell, key directory, arena.
     pub published: Option<u32>,
     /// Descriptors for the process of the first slot to reach the process of the second.

@@ -127,6 +127,11 @@ impl Sessions {
         self.get(id).and_then(|client| client.slot)
     }
 
+    /// Returns the client with a slot.
+    pub fn client_with_slot(&self, slot: u32) -> Option<ClientId> {
+        self.iter().find(|(_, client)| client.slot == Some(slot)).map(|(id, _)| id)
+    }
+
     /// Returns the virtual host that a client runs as.
     pub fn host(&self, id: ClientId) -> Option<&str> {
         self.get(id).map(|client| client.host.as_str()).filter(|host| !host.is_empty())
@@ -136,6 +141,13 @@ impl Sessions {
     pub fn tell(&mut self, client: ClientId, event: &Event, about: Option<u32>) {
         if let Ok(bytes) = encode(&DaemonFrame::Event(event.clone())) {
             self.output.push_back(Output::Send { client, bytes, attach: Attach::default(), about });
+        }
+    }
+
+    /// Sends an event with descriptors.
+    pub fn tell_with(&mut self, client: ClientId, event: &Event, attach: Attach) {
+        if let Ok(bytes) = encode(&DaemonFrame::Event(event.clone())) {
+            self.output.push_back(Output::Send { client, bytes, attach, about: None });
         }
     }
 

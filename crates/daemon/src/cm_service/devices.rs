@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weft_cm::rdma_cm::{Device, DeviceGid, LinkLayer, LocalAddress, RoceMode, Service, ip_of_gid};
+use weft_cm::rdma_cm::{Device, DeviceGid, LocalAddress, PortKind, RoceMode, Service, ip_of_gid};
 use weft_ipc::{DeviceInfo, GidType, PortState};
 use weft_verbs::{Instant, Mtu};
 
@@ -48,7 +48,21 @@ impl Known {
 
 /// Returns the devices on this machine's interfaces.
 pub fn of_machine(devices: &Devices) -> Vec<Device> {
-    with_roce_v1(devices).iter().map(|info| describe(info, devices)).collect()
+    let rnics = devices.list().into_iter().filter(|info| info.is_iwarp()).map(|info| describe_rnic(info, devices));
+    with_roce_v1(devices).iter().map(|info| describe(info, devices)).chain(rnics).collect()
+}
+
+/// Describes an RNIC: it has one GID, and the addresses of its interface.
+fn describe_rnic(info: &DeviceInfo, devices: &Devices) -> Device {
+    let netdev = devices.netdevs.by_index(info.ifindex);
+    let gid = info.gids.first().map_or([0; 16], |row| row.gid);
+    let row = |ip| DeviceGid { index: 0, gid, ip, mode: RoceMode::V2, ifindex: info.ifindex };
+    let addresses = netdev.map(crate::netdev::Netdev::usable_addresses).unwrap_or_default();
+    Device {
+        kind: PortKind::Iwarp,
+        gids: addresses.into_iter().map(|address| row(address.ip)).collect(),
+        ..describe(info, devices)
+    }
 }
 
 /// Returns the addresses of this machine's interfaces.
@@ -89,7 +103,7 @@ fn describe(info: &DeviceInfo, devices: &Devices) -> Device {
         active: info.state == PortState::Active,
         active_mtu: mtu_number(info.active_mtu),
         rate: rate_number(info.link_speed_mbps),
-        link_layer: LinkLayer::Ethernet,
+        kind: PortKind::Roce,
         pkeys: info.pkeys.clone(),
         gids: info.gids.iter().filter_map(gid).collect(),
     }

@@ -5,6 +5,8 @@ mod channels;
 mod devices;
 mod memberships;
 pub mod on_fabric;
+mod stream_sockets;
+mod streams;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -19,6 +21,7 @@ use weft_verbs::Instant as CmInstant;
 
 pub use channels::{ChannelSockets, Sent};
 pub use memberships::Memberships;
+pub use stream_sockets::{StreamSockets, errno_of};
 
 use crate::devices::Devices;
 use crate::gsi::Directory;
@@ -42,6 +45,8 @@ pub struct CmService {
     directory: Directory,
     /// Questions to the subnet administration.
     paths: VecDeque<PathQuestion>,
+    /// The addresses where iWARP connections are accepted may have changed.
+    listeners_changed: bool,
 }
 
 impl CmService {
@@ -58,6 +63,7 @@ impl CmService {
             known: devices::Known::default(),
             directory: Directory::default(),
             paths: VecDeque::new(),
+            listeners_changed: false,
         }
     }
 
@@ -102,6 +108,7 @@ impl CmService {
     /// Updates to these devices and addresses; returns whether devices changed.
     pub fn follow_list(&mut self, now: Instant, devices: Vec<Device>, addresses: Vec<LocalAddress>) -> bool {
         let time = self.time(now);
+        self.listeners_changed = true;
         self.known.follow(&mut self.service, time, devices, addresses)
     }
 
@@ -117,6 +124,7 @@ impl CmService {
             return;
         }
         let time = self.time(now);
+        self.listeners_changed = true;
         self.service.close_client(time, CmClientId(client));
         self.channels.retain(|&channel, owner| {
             if *owner == client {
@@ -159,6 +167,7 @@ impl CmService {
                 *channels = channels.saturating_sub(1);
             }
             let time = self.time(now);
+            self.listeners_changed = true;
             self.service.close_channel(time, ChannelId(channel));
             host.close_channel(channel);
         }
@@ -182,8 +191,17 @@ impl CmService {
             self.service.set_channel_ready(channel, true);
         }
         let what = name_of(&command);
+        self.listeners_changed |= matches!(command, Command::Listen { .. } | Command::DestroyId { .. });
+        let listener = if let Command::Listen { id, .. } = command { Some(id) } else { None };
         let reply =
             self.service.handle_command(time, CmClientId(client), command).map_err(|errno| said_no(errno, what))?;
+        if let Some(id) = listener
+            && let Err(errno) = self.follow_stream_listeners(host)
+        {
+            self.service.unlisten(id);
+            self.listeners_changed = true;
+            return Err(said_no(errno, what));
+        }
         if resolves {
             self.resolve(now, host, ask).map_err(|errno| said_no(errno, what))?;
         }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::Instant;
 
 use weft_cm::rdma_cm::{
-    Device, DeviceGid, GmpAddress, LinkLayer, LocalAddress, MulticastRequest, PathQuestion, PathRecord, QuestionId,
+    Device, DeviceGid, GmpAddress, LocalAddress, MulticastRequest, PathQuestion, PathRecord, PortKind, QuestionId,
     ResolveQuestion, ResolveResult, Resolved, RoceMode,
 };
 use weft_fabric::{Addresses, Delivery, Fabric, GlobalRoute, MadAddress, MadOut, PathQuery, PortRef};
@@ -468,7 +468,7 @@ fn describe(info: &DeviceInfo, port: &IbPort, ip: Option<IpAddr>) -> Device {
         active: port.state == PORT_ACTIVE,
         active_mtu: mtu_number(port.active_mtu),
         rate: 0,
-        link_layer: LinkLayer::InfiniBand,
+        kind: PortKind::InfiniBand,
         pkeys: port.pkeys.clone(),
         gids: gids.collect(),
     }

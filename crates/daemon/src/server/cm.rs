@@ -16,7 +16,7 @@ impl Server {
         let cm = self.broker.cm();
         let gsi = self.host.gsi.as_ref().and_then(|gsi| gsi.poll_timeout()).map(|at| cm.instant(at));
         let resolver = self.host.resolver.as_ref().and_then(|resolver| resolver.poll_timeout());
-        [gsi, resolver, self.gsi_faults.poll_timeout()].into_iter().flatten().min()
+        [gsi, resolver, self.gsi_faults.poll_timeout(), self.host.streams.poll_timeout()].into_iter().flatten().min()
     }
 
     /// Does what is due by `now`.

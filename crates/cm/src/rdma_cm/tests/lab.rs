@@ -63,7 +63,7 @@ fn device(host: u64, index: u32, loopback: bool, addresses: &[&str]) -> Device {
         active: true,
         active_mtu: 3,
         rate: 0,
-        link_layer: LinkLayer::Ethernet,
+        kind: PortKind::Roce,
         pkeys: vec![0xffff],
         gids: (0..).zip(addresses).map(row).collect(),
     }
@@ -130,7 +130,7 @@ impl Lab {
         let mut lab = Lab { fabric: true, mlid: 0xc001, ..Lab::between(&["10.0.0.1"], &["10.0.0.2"]) };
         for host in 0..2 {
             let mut device = device(host as u64 + 1, 1, false, &["10.0.0.1", "10.0.0.2"][host..=host]);
-            device.link_layer = LinkLayer::InfiniBand;
+            device.kind = PortKind::InfiniBand;
             device.active_mtu = 5;
             device.pkeys = vec![0x7fff, PARTITION];
             device.gids[0].gid = port_gid(host);

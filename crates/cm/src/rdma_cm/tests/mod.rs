@@ -10,4 +10,5 @@ mod lab;
 mod limits;
 mod listeners;
 mod lives;
+mod streams;
 mod wire;
