@@ -2,16 +2,17 @@
 
 use libc::{c_int, c_void};
 use weft_abi_types::{
-    IBV_QPT_RC, IBV_QPT_UD, RDMA_PS_IPOIB, RDMA_PS_UDP, ibv_qp_type, rdma_cm_id, rdma_event_channel, rdma_port_space,
+    IBV_QPT_RC, IBV_QPT_UD, RDMA_PS_IPOIB, RDMA_PS_TCP, RDMA_PS_UDP, ibv_qp_type, rdma_cm_id, rdma_event_channel,
+    rdma_port_space,
 };
-use weft_cm::rdma_cm::{Command, IdNumber, PortSpace, Reply};
+use weft_cm::rdma_cm::{Command, IdNumber, IdOption, PortSpace, Reply};
 
 use crate::channel::{self, Channel};
 use crate::device;
 use crate::errors::{code, fail};
 use crate::event::give_back;
 use crate::id::Id;
-use crate::registry;
+use crate::{mpa, registry};
 
 /// Creates an identifier for any type of queue pair.
 pub(crate) unsafe fn create(
@@ -35,7 +36,21 @@ pub(crate) unsafe fn create(
             return Err(other.err().unwrap_or(libc::EPROTO));
         }
     };
-    Ok(enroll(number, cookie, channel, sync, context, ps, qp_type))
+    let events = channel.events.clone();
+    let id = enroll(number, cookie, channel, sync, context, ps, qp_type);
+    let mpa = mpa::options().and_then(|options| match options {
+        Some(options) if ps == RDMA_PS_TCP => {
+            let option = IdOption::Mpa(options);
+            events.ask(Command::SetOption { id: number, option }).map(|_| ())
+        }
+        _ => Ok(()),
+    });
+    if let Err(errno) = mpa {
+        // SAFETY: just created, and without events.
+        unsafe { rdma_destroy_id(id) };
+        return Err(errno);
+    }
+    Ok(id)
 }
 
 /// Creates an identifier with the daemon's number and registers it for events. `sync`: the channel is its own.

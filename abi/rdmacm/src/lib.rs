@@ -32,6 +32,7 @@ mod get_request;
 mod group;
 mod id;
 mod migrate;
+mod mpa;
 mod multicast;
 mod option;
 mod paths;

@@ -5,8 +5,8 @@ use libc::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null_mut};
 use weft_abi_types::{
-    RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, RDMA_OPTION_ID, ibv_context, ibv_device_attr, ibv_pd, ibv_qp,
-    ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_conn_param, rdma_event_channel, rdma_port_space,
+    IBV_TRANSPORT_IWARP, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, RDMA_OPTION_ID, ibv_context, ibv_device_attr, ibv_pd,
+    ibv_qp, ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_conn_param, rdma_event_channel, rdma_port_space,
 };
 
 use super::address::Address;
@@ -52,6 +52,12 @@ impl CmId {
     pub(crate) fn set_key(&self, key: u64) {
         // SAFETY: our identifier; only the service thread reads the context, and it is the one that calls this.
         unsafe { (*self.raw()).context = key as *mut c_void };
+    }
+
+    /// Whether its device is an iWARP adapter.
+    pub(crate) fn is_iwarp(&self) -> bool {
+        // SAFETY: the context of an identifier's device lives as long as the identifier, and its device longer.
+        self.context().is_some_and(|context| unsafe { (*(*context).device).transport_type == IBV_TRANSPORT_IWARP })
     }
 
     /// Returns the raw identifier, for calls without a wrapper here.

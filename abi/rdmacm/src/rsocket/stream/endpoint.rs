@@ -4,10 +4,12 @@ use libc::c_int;
 use std::ptr::null_mut;
 use weft_abi_types::inlines::{ibv_post_recv, ibv_post_send};
 use weft_abi_types::{
-    IBV_QPT_RC, IBV_SEND_INLINE, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, ibv_qp, ibv_qp_cap, ibv_qp_init_attr,
-    ibv_recv_wr, ibv_send_wr, ibv_send_wr_imm, ibv_send_wr_rdma, ibv_send_wr_wr, ibv_sge, rdma_cm_id,
+    IBV_QPT_RC, IBV_SEND_INLINE, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, ibv_qp, ibv_qp_cap,
+    ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr, ibv_send_wr_imm, ibv_send_wr_rdma, ibv_send_wr_wr, ibv_sge,
+    ibv_wr_opcode, rdma_cm_id,
 };
 
+use super::sent_messages::{MESSAGE_BYTES, SentMessages};
 use super::work::Work;
 use crate::create::retire;
 use crate::errors::verbs;
@@ -62,6 +64,8 @@ pub(crate) struct Endpoint {
     list: Region,
     pub(super) iomap_entries: u16,
     pub(super) peer: Option<Peer>,
+    /// On iWARP, messages are SENDs.
+    messages: Option<SentMessages>,
 }
 
 // SAFETY: any thread may use verbs objects; the owner's lock serialises calls.
@@ -75,7 +79,10 @@ impl Endpoint {
         options.sq_size = options.sq_size.clamp(QUEUE_MIN, limit);
         options.rq_size = options.rq_size.clamp(QUEUE_MIN, limit);
         let (sq_size, rq_size) = (options.sq_size, options.rq_size);
-        let completions = Completions::new(context, c_int::from(sq_size) + c_int::from(rq_size))?;
+        let messages = id.is_iwarp().then(|| SentMessages::new(pd, rq_size)).transpose()?;
+        // A message is a request of its own.
+        let sends = u32::from(sq_size) * if messages.is_some() { 2 } else { 1 };
+        let completions = Completions::new(context, sends as c_int + c_int::from(rq_size))?;
         let grants = Sge::SIZE * usize::from(CONTROL_SLOTS);
         let send_memory = Region::new(pd, options.send_bytes as usize + grants, Writer::Local)?;
         let receive_memory = Region::new(pd, options.receive_bytes as usize, Writer::Peer)?;
@@ -87,18 +94,18 @@ impl Endpoint {
             recv_cq: completions.cq(),
             srq: null_mut(),
             cap: ibv_qp_cap {
-                max_send_wr: sq_size.into(),
+                max_send_wr: sends,
                 max_recv_wr: rq_size.into(),
                 max_send_sge: 2,
                 max_recv_sge: 1,
-                max_inline_data: options.inline_bytes,
+                max_inline_data: options.inline_bytes.max(if messages.is_some() { MESSAGE_BYTES } else { 0 }),
             },
             qp_type: IBV_QPT_RC,
             sq_sig_all: 1,
         };
         let qp = id.create_qp(&mut attr)?;
         options.inline_bytes = attr.cap.max_inline_data;
-        let endpoint = Endpoint {
+        let mut endpoint = Endpoint {
             id: id.raw(),
             qp,
             completions,
@@ -116,6 +123,7 @@ impl Endpoint {
             list,
             iomap_entries: options.iomap_entries,
             peer: None,
+            messages,
         };
         (0..rq_size).try_for_each(|_| endpoint.post_receive())?;
         Ok(endpoint)
@@ -229,7 +237,8 @@ impl Endpoint {
         self.post(Work::Control(control), message, &mut [], 0, 0, 0)
     }
 
-    /// Posts a write of `sges` to the peer, with an immediate if there is a message.
+    /// Posts a write of `sges` to the peer, with the message if there is one: as immediate data, or in a request of its
+    /// own, as rdma-core does on iWARP.
     pub(super) fn post(
         &self,
         work: Work,
@@ -239,24 +248,39 @@ impl Endpoint {
         remote_addr: u64,
         rkey: u32,
     ) -> Result<(), c_int> {
-        // SAFETY: a structure of integers and pointers, all of which may be zero.
-        let mut wr: ibv_send_wr = unsafe { std::mem::zeroed() };
-        wr.wr_id = work.id();
-        wr.sg_list = sges.as_mut_ptr();
-        wr.num_sge = sges.len() as c_int;
-        wr.opcode = if message.is_some() { IBV_WR_RDMA_WRITE_WITH_IMM } else { IBV_WR_RDMA_WRITE };
-        wr.send_flags = flags;
-        wr.imm = ibv_send_wr_imm { imm_data: message.map_or(0, Message::encode).to_be() };
-        wr.wr = ibv_send_wr_wr { rdma: ibv_send_wr_rdma { remote_addr, rkey } };
+        let Some(message) = message else {
+            return self.post_request(request(work, IBV_WR_RDMA_WRITE, sges, flags, remote_addr, rkey));
+        };
+        if self.messages.is_none() {
+            let mut wr = request(work, IBV_WR_RDMA_WRITE_WITH_IMM, sges, flags, remote_addr, rkey);
+            wr.imm = ibv_send_wr_imm { imm_data: message.encode().to_be() };
+            return self.post_request(wr);
+        }
+        if !sges.is_empty() {
+            self.post_request(request(Work::Placed, IBV_WR_RDMA_WRITE, sges, flags, remote_addr, rkey))?;
+        }
+        let bytes = SentMessages::encode(message);
+        self.post_request(request(work, IBV_WR_SEND, &mut [inline_sge(&bytes)], IBV_SEND_INLINE, 0, 0))
+    }
+
+    fn post_request(&self, mut wr: ibv_send_wr) -> Result<(), c_int> {
         let mut bad = null_mut();
         // SAFETY: our queue pair; the request and the memory that it names live through the call, and registered memory
         // longer.
         verbs(unsafe { ibv_post_send(self.qp, &mut wr, &mut bad) })
     }
 
+    /// Takes the message of the oldest receive that has completed, if messages are SENDs and this was one of `bytes`.
+    pub(super) fn take_message(&mut self, bytes: u32) -> Option<u32> {
+        self.messages.as_mut()?.take(bytes)
+    }
+
     /// Posts a receive: immediates need no memory.
-    pub(super) fn post_receive(&self) -> Result<(), c_int> {
-        let mut wr = ibv_recv_wr { wr_id: Work::Receive.id(), next: null_mut(), sg_list: null_mut(), num_sge: 0 };
+    pub(super) fn post_receive(&mut self) -> Result<(), c_int> {
+        let mut sge = self.messages.as_mut().map(SentMessages::place);
+        let list = sge.as_mut().map_or(null_mut(), |sge| sge as *mut ibv_sge);
+        let num_sge = c_int::from(!list.is_null());
+        let mut wr = ibv_recv_wr { wr_id: Work::Receive.id(), next: null_mut(), sg_list: list, num_sge };
         let mut bad = null_mut();
         // SAFETY: our queue pair, and a request that lives through the call.
         verbs(unsafe { ibv_post_recv(self.qp, &mut wr, &mut bad) })
@@ -272,6 +296,26 @@ impl Drop for Endpoint {
             rdma_destroy_qp(self.id);
         }
     }
+}
+
+/// Returns a send request. Its list must live until it is posted.
+fn request(
+    work: Work,
+    opcode: ibv_wr_opcode,
+    sges: &mut [ibv_sge],
+    flags: u32,
+    remote_addr: u64,
+    rkey: u32,
+) -> ibv_send_wr {
+    // SAFETY: a structure of integers and pointers, all of which may be zero.
+    let mut wr: ibv_send_wr = unsafe { std::mem::zeroed() };
+    wr.wr_id = work.id();
+    wr.sg_list = sges.as_mut_ptr();
+    wr.num_sge = sges.len() as c_int;
+    wr.opcode = opcode;
+    wr.send_flags = flags;
+    wr.wr = ibv_send_wr_wr { rdma: ibv_send_wr_rdma { remote_addr, rkey } };
+    wr
 }
 
 /// Returns an SGE for inline bytes.

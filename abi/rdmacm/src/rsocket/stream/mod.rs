@@ -11,6 +11,7 @@ pub(crate) mod option;
 mod progress;
 pub(crate) mod receive;
 pub(crate) mod send;
+mod sent_messages;
 mod socket;
 mod work;
 

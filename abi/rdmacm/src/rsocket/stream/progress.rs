@@ -31,7 +31,7 @@ impl Core {
             }
             any |= count > 0;
             if self.state.connected() {
-                let Some(endpoint) = &self.endpoint else { return Ok(any) };
+                let Some(endpoint) = &mut self.endpoint else { return Ok(any) };
                 (0..received).try_for_each(|_| endpoint.post_receive())?;
             }
             if count < BATCH {
@@ -47,13 +47,16 @@ impl Core {
             self.break_with(libc::ECONNRESET);
             return Ok(false);
         }
-        if wc.wc_flags & IBV_WC_WITH_IMM == 0 {
-            return Ok(true);
-        }
-        // SAFETY: the flag says that there is immediate data.
-        let immediate = u32::from_be(unsafe { wc.imm.imm_data });
         let Some(endpoint) = &mut self.endpoint else { return Ok(false) };
-        match Message::decode(immediate) {
+        let sent = endpoint.take_message(wc.byte_len);
+        let message = if wc.wc_flags & IBV_WC_WITH_IMM == 0 {
+            sent
+        } else {
+            // SAFETY: the flag says that there is immediate data.
+            Some(u32::from_be(unsafe { wc.imm.imm_data }))
+        };
+        let Some(message) = message else { return Ok(true) };
+        match Message::decode(message) {
             Message::Data(bytes) => endpoint.inbound.push(bytes).map_err(|_| libc::EPROTO)?,
             Message::Credits(limit) => {
                 if let Some(peer) = &mut endpoint.peer {
@@ -77,7 +80,7 @@ impl Core {
                     endpoint.outbound.complete(bytes);
                 }
                 Work::Credits | Work::Control(_) => endpoint.control.put_back(),
-                Work::Receive => {}
+                Work::Receive | Work::Placed => {}
             }
         }
         if work == Work::Control(Control::Disconnect) && self.state.connected() {

@@ -15,6 +15,8 @@ pub(crate) enum Work {
     Credits,
     /// A control message.
     Control(Control),
+    /// A write whose message follows in a request of its own, which counts for both.
+    Placed,
 }
 
 const KIND_SHIFT: u32 = 32;
@@ -28,6 +30,7 @@ impl Work {
             Work::IoMap(bytes) => (2, bytes),
             Work::Credits => (3, 0),
             Work::Control(control) => (4, control.number()),
+            Work::Placed => (5, 0),
         };
         kind << KIND_SHIFT | u64::from(value)
     }
@@ -40,6 +43,7 @@ impl Work {
             1 => Work::Data(value),
             2 => Work::IoMap(value),
             3 => Work::Credits,
+            5 => Work::Placed,
             _ => Work::Control(match value {
                 0 => Control::Disconnect,
                 1 => Control::KeepAlive,
