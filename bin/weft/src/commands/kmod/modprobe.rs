@@ -6,7 +6,9 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use weft_ipc::{Client, ConnectOptions, DeviceInfo, HOST_VARIABLE, RequestError, Spawn};
+use weft_ipc::{
+    Client, ConnectOptions, DEVICE_KIND_RXE, DEVICE_KIND_SIW, DeviceInfo, HOST_VARIABLE, RequestError, Spawn,
+};
 
 use super::original;
 use super::words::Words;
@@ -20,10 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Runs the command; `None` if it names no module of Weft's.
 pub fn run(files: &ModuleFiles, command: &str, args: &[OsString]) -> Option<ExitCode> {
     let words = Words::parse(command, args)?;
-    let is_ours = |name: &String| match modules::find(name) {
-        Some(module) => !files.is_machines(module),
-        None => modules::absent(name).is_some(),
-    };
+    let is_ours = |name: &String| modules::find(name).is_some_and(|module| !files.is_machines(module));
     let (ours, theirs): (Vec<String>, Vec<String>) = words.names.iter().cloned().partition(is_ours);
     if ours.is_empty() {
         return None;
@@ -47,9 +46,7 @@ pub fn run(files: &ModuleFiles, command: &str, args: &[OsString]) -> Option<Exit
 /// Loads or removes one module. The error is the command's message.
 fn change(files: &ModuleFiles, command: &str, words: &Words, name: &str) -> Result<(), String> {
     let Some(module) = modules::find(name) else {
-        let reason = modules::absent(name).unwrap_or_default();
-        let release = modules::release();
-        return Err(format!("FATAL: Module {name} not found in directory /lib/modules/{release}: {reason}"));
+        return Err(format!("FATAL: Module {name} not found in directory /lib/modules/{}", modules::release()));
     };
     let name = module.name;
     let line = files.line(name);
@@ -95,27 +92,37 @@ fn remove(files: &ModuleFiles, words: &Words, module: &'static Module, line: &st
     if is_needed && !module.removable {
         return Err(format!("FATAL: Module {name} is in use: Weft's devices need it"));
     }
-    if name == "rdma_rxe" {
-        remove_links(&mut client, &devices)?;
+    if let Some(kind) = kind_of(name) {
+        remove_links(&mut client, name, kind, &devices)?;
     }
     client.set_module(name, false).map_err(error)?;
     await_shown(files, module, false);
     Ok(())
 }
 
-/// Removes the links that users added. The daemon keeps devices for interfaces with addresses, and with them the module.
-fn remove_links(client: &mut Client, devices: &[DeviceInfo]) -> Result<(), String> {
-    let error = |error: RequestError| format!("ERROR: could not remove 'rdma_rxe': {}", one_line(&error));
-    for device in devices.iter().filter(|device| device.infiniband.is_none() && !device.auto) {
+/// Returns the type of devices that a module drives.
+fn kind_of(module: &str) -> Option<&'static str> {
+    match module {
+        "rdma_rxe" => Some(DEVICE_KIND_RXE),
+        "siw" => Some(DEVICE_KIND_SIW),
+        _ => None,
+    }
+}
+
+/// Removes the links that users added. The daemon keeps RoCE devices for interfaces with addresses, and with them the
+/// module.
+fn remove_links(client: &mut Client, name: &str, kind: &str, devices: &[DeviceInfo]) -> Result<(), String> {
+    let error = |error: RequestError| format!("ERROR: could not remove '{name}': {}", one_line(&error));
+    for device in devices.iter().filter(|device| device.kind == kind && !device.auto) {
         client.link_del(&device.name).map_err(error)?;
     }
     let left = client.list_devices().map_err(error)?;
     let names: Vec<&str> =
-        left.iter().filter(|device| device.infiniband.is_none()).map(|device| device.name.as_str()).collect();
+        left.iter().filter(|device| device.kind == kind).map(|device| device.name.as_str()).collect();
     match names.is_empty() {
         true => Ok(()),
         false => Err(format!(
-            "FATAL: Module rdma_rxe is in use: the daemon keeps {} for interfaces with addresses",
+            "FATAL: Module {name} is in use: the daemon keeps {} for interfaces with addresses",
             names.join(", ")
         )),
     }

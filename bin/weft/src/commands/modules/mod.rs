@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use listing::{list, merged, write_directories};
-pub use table::{Module, absent, find, loaded};
+pub use table::{Module, find, loaded};
 pub use tree::{RELEASE_MARK, info, merge_dependencies, write_tree};
 
 use weft_ipc::{Client, DeviceInfo, RequestError};

@@ -29,7 +29,7 @@ const fn module(
 }
 
 /// Every module that Weft stands in for. A module comes after those it uses.
-pub const MODULES: [Module; 14] = [
+pub const MODULES: [Module; 15] = [
     module("ib_core", "infiniband/core", &[], "InfiniBand core (Weft)"),
     module("ib_cm", "infiniband/core", &["ib_core"], "InfiniBand connection manager (Weft)"),
     module("iw_cm", "infiniband/core", &["ib_core"], "iWARP connection manager (Weft)"),
@@ -52,16 +52,17 @@ pub const MODULES: [Module; 14] = [
         removable: true,
         ..module("rdma_rxe", "infiniband/sw/rxe", &["ib_core", "ib_uverbs"], "RoCE adapter in software (Weft)")
     },
+    Module {
+        aliases: &["rdma-link-siw"],
+        removable: true,
+        ..module("siw", "infiniband/sw/siw", &["ib_core", "ib_uverbs"], "iWARP adapter in software (Weft)")
+    },
     module("weft_ib", "infiniband/sw/weft", &["ib_core", "ib_uverbs"], "Adapter of a virtual fabric (Weft)"),
     module("mlx4_core", "net/ethernet/mellanox/mlx4", &[], "Adapter of a virtual fabric (Weft)"),
     module("mlx4_ib", "infiniband/hw/mlx4", &["ib_core", "ib_uverbs", "mlx4_core"], "Adapter of a fabric (Weft)"),
     module("mlx5_core", "net/ethernet/mellanox/mlx5/core", &[], "Adapter of a virtual fabric (Weft)"),
     module("mlx5_ib", "infiniband/hw/mlx5", &["ib_core", "ib_uverbs", "mlx5_core"], "Adapter of a fabric (Weft)"),
 ];
-
-/// Modules that guides name and Weft lacks, with the reason.
-const ABSENT: [(&str, &str); 1] =
-    [("siw", "this Weft has no iWARP devices; RoCE devices need no module: rdma link add NAME type rxe netdev IF")];
 
 /// Modules that are loaded wherever Weft runs.
 const ALWAYS: [&str; 6] = ["ib_core", "ib_cm", "iw_cm", "rdma_cm", "ib_uverbs", "rdma_ucm"];
@@ -89,11 +90,6 @@ pub fn find(name: &str) -> Option<&'static Module> {
     MODULES.iter().find(|module| is_it(module.name) || module.aliases.iter().any(|alias| is_it(alias)))
 }
 
-/// Returns why Weft has no such module, if guides name it.
-pub fn absent(name: &str) -> Option<&'static str> {
-    ABSENT.iter().find(|(absent, _)| *absent == normal(name)).map(|(_, reason)| *reason)
-}
-
 /// A name as the kernel has it.
 pub(super) fn normal(name: &str) -> String {
     name.replace('-', "_")
@@ -119,6 +115,7 @@ pub fn loaded(devices: &[DeviceInfo], has_ipoib: bool, by_modprobe: &[String]) -
 /// The modules of a device's driver.
 fn drivers(device: &DeviceInfo) -> &'static [&'static str] {
     match &device.infiniband {
+        None if device.is_iwarp() => &["siw"],
         None => &["rdma_rxe"],
         Some(_) if device.name.starts_with("mlx4_") => &["mlx4_core", "mlx4_ib", "ib_umad"],
         Some(_) if device.name.starts_with("mlx5_") => &["mlx5_core", "mlx5_ib", "ib_umad"],
@@ -130,7 +127,7 @@ fn drivers(device: &DeviceInfo) -> &'static [&'static str] {
 mod tests {
     use super::*;
     use crate::commands::run::test_device;
-    use weft_ipc::InfiniBand;
+    use weft_ipc::{DEVICE_KIND_SIW, InfiniBand};
 
     fn names(devices: &[DeviceInfo], has_ipoib: bool, by_modprobe: &[&str]) -> Vec<&'static str> {
         let by_modprobe: Vec<String> = by_modprobe.iter().map(|name| (*name).to_owned()).collect();
@@ -151,6 +148,9 @@ mod tests {
         assert_eq!(names(&[], false, &[]), ALWAYS);
         let rxe = names(&[test_device()], false, &[]);
         assert!(rxe.contains(&"rdma_rxe") && !rxe.contains(&"ib_umad"), "{rxe:?}");
+        let siw = DeviceInfo { kind: DEVICE_KIND_SIW.to_owned(), ..test_device() };
+        let siw = names(&[siw], false, &[]);
+        assert!(siw.contains(&"siw") && !siw.contains(&"rdma_rxe"), "{siw:?}");
         let infiniband = Some(Box::new(InfiniBand::default()));
         let adapter = DeviceInfo { name: "mlx4_0".to_owned(), infiniband, ..test_device() };
         let host = names(&[adapter], true, &[]);
@@ -169,7 +169,7 @@ mod tests {
         for name in ["rdma_rxe", "rdma-rxe", "rdma-link-rxe", "rdma_link_rxe"] {
             assert_eq!(find(name).map(|module| module.name), Some("rdma_rxe"), "{name}");
         }
-        assert!(find("siw").is_none() && absent("siw").is_some() && absent("ib_core").is_none());
+        assert_eq!(find("rdma-link-siw").map(|module| module.name), Some("siw"));
         let module = find("ib_core").unwrap();
         assert_eq!(module.holders(&loaded(&[], false, &[])), ["ib_cm", "iw_cm", "rdma_cm", "ib_uverbs", "rdma_ucm"]);
         assert_eq!(module.file(), "kernel/drivers/infiniband/core/ib_core.ko");

@@ -234,7 +234,7 @@ fn notes_of(profile: &Profile, family: Family, is_child: bool) -> Vec<String> {
     };
     notes.extend(method.map(|text| format!("{setting}.method: {}: {text}", ip.method.name())));
     if !ip.dns.is_empty() {
-        notes.push(format!("{setting}.dns: programs of the host keep the machine's /etc/resolv.conf"));
+        notes.push(format!("{setting}.dns: programs of the host see no name server in /etc/resolv.conf"));
     }
     notes
 }
@@ -442,7 +442,7 @@ mod tests {
             "ip -6 route replace 2001:db8::/32 dev ib0.8002 proto kernel metric 150",
         ];
         assert_eq!(lines(&planned.steps), expected);
-        assert_eq!(planned.notes, ["ipv4.dns: programs of the host keep the machine's /etc/resolv.conf"]);
+        assert_eq!(planned.notes, ["ipv4.dns: programs of the host see no name server in /etc/resolv.conf"]);
         let mut seen = vec![ib(0)];
         follow(&planned, &guide, &mut seen);
         let again = activation(&guide, &seen).unwrap();

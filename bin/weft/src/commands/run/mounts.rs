@@ -92,10 +92,13 @@ pub fn show(
             {
                 failures.push(format!("/sys/kernel/config has no rdma_cm: {e}"));
             }
-            if let Some(text) = &view.hosts_file
-                && let Err(e) = show_hosts_file(&staging.join("hosts"), text)
-            {
-                failures.push(format!("/etc/hosts does not have the fabric's hosts: {e}"));
+            if let Some(text) = &view.hosts_file {
+                if let Err(e) = show_file(&staging.join("hosts"), text, "/etc/hosts") {
+                    failures.push(format!("/etc/hosts does not have the fabric's hosts: {e}"));
+                }
+                if let Err(e) = show_file(&staging.join("resolv.conf"), NO_NAME_SERVER, RESOLV_CONF) {
+                    failures.push(format!("programs may wait for name servers that they cannot reach: {e}"));
+                }
             }
             Built {
                 classes: built.classes.at(Path::new("/sys/class")),
@@ -117,10 +120,17 @@ fn build(staging: &Path, view: &View, manager: Manager<'_>) -> io::Result<Built>
     Ok(Built { classes, nodes, live, pipes })
 }
 
-/// Shows a file of hosts' names.
-fn show_hosts_file(built: &Path, text: &str) -> io::Result<()> {
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// The machine's name servers may have addresses that the fabric's network has, too: programs would wait for each answer.
+const NO_NAME_SERVER: &str = "# This host's network has no name server; /etc/hosts has the names.\n";
+
+/// Shows a text in place of a file, if that exists.
+fn show_file(built: &Path, text: &str, target: &str) -> io::Result<()> {
+    if !Path::new(target).exists() {
+        return Ok(());
+    }
     fs::write(built, text)?;
-    namespace::bind(built, Path::new("/etc/hosts"))
+    namespace::bind(built, Path::new(target))
 }
 
 /// Puts the directories below `built` into /sys/class. A class that the kernel also has (on a machine with real

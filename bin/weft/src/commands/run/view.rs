@@ -111,7 +111,8 @@ impl View {
         self.put(&format!("{dir}/node_guid"), &guid);
         self.put(&format!("{dir}/sys_image_guid"), &guid);
         self.put(&format!("{dir}/node_desc"), description);
-        self.put(&format!("{dir}/fw_ver"), env!("CARGO_PKG_VERSION"));
+        // Linux's siw has no firmware's version.
+        self.put(&format!("{dir}/fw_ver"), if info.is_iwarp() { "0.0.0" } else { env!("CARGO_PKG_VERSION") });
         self.put(&format!("{dir}/parent"), &info.netdev);
         self.put(&format!("{dir}/uevent"), format!("NAME={}", info.name));
         self.bus_device(info, cpus);
