@@ -161,7 +161,7 @@ impl Lab {
         let drop = match self.door {
             Door::Root => format!("setpriv --reuid={ORDINARY_UID} --regid={ORDINARY_UID} --clear-groups"),
             // One id is mapped there, and groups cannot be changed.
-            Door::Holder(_) => "setpriv --bounding-set=-all --inh-caps=-all".to_owned(),
+            Door::Holder { .. } => "setpriv --bounding-set=-all --inh-caps=-all".to_owned(),
         };
         let script = format!("mount --rbind / {root} && exec chroot {root} {drop} -- {command}", root = root.display());
         let words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &script];

@@ -29,9 +29,18 @@ impl Who {
 pub enum Door {
     /// The tests run as root.
     Root,
-    /// The tests run as an ordinary user: a process holds a user and a mount namespace open.
-    Holder(Child),
+    /// The tests run as an ordinary user: a process holds a user and a mount namespace open, and another one the inner user
+    /// namespace of all its ordinary users' programs. They are one user to each other and to their daemons.
+    Holder {
+        /// The first process.
+        outer: Child,
+        /// The second one.
+        inner: Child,
+    },
 }
+
+/// Names of the outer holder's namespaces, for nsenter.
+const OUTER: [&str; 4] = ["-U", "-m", "-n", "--preserve-credentials"];
 
 impl Door {
     /// Gets access, or returns the reason why it is forbidden.
@@ -40,33 +49,33 @@ impl Door {
             return Ok(Door::Root);
         }
         // Its own /run, so that `ip netns add` has a place; its own /var/cache, where Debian's scripts of
-        // infiniband-diags keep a topology; a pipe signals that the place is ready.
-        let mut child = Command::new("unshare")
-            .args(["-Urnm", "--propagation", "private", "sh", "-c"])
-            .arg("mount -t tmpfs none /run && mount -t tmpfs none /var/cache && echo ready && exec sleep infinity")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut ready = [0u8; 5];
-        let told = child.stdout.take().map(|mut out| std::io::Read::read_exact(&mut out, &mut ready));
-        if !matches!(told, Some(Ok(()))) {
-            let _ = child.kill();
-            let _ = child.wait();
-            bail!(
-                "cannot create a user namespace with mounts; run the tests as root, or allow user namespaces \
-                 (sysctl kernel.unprivileged_userns_clone=1, and AppArmor's restriction off)"
-            );
+        // infiniband-diags keep a topology.
+        let places = "mount -t tmpfs none /run && mount -t tmpfs none /var/cache";
+        let mut outer = Command::new("unshare");
+        let outer = held(outer.args(["-Urnm", "--propagation", "private", "sh", "-c"]), places)?;
+        let id = ORDINARY_UID;
+        let mut inner = Command::new("nsenter");
+        inner.args(["-t", &outer.id().to_string()]).args(OUTER).args(["unshare", "-U"]);
+        let inner = held(
+            inner.args([format!("--map-user={id}"), format!("--map-group={id}"), "sh".into(), "-c".into()]),
+            "true",
+        );
+        match inner {
+            Ok(inner) => Ok(Door::Holder { outer, inner }),
+            Err(error) => {
+                end(outer);
+                Err(error)
+            }
         }
-        Ok(Door::Holder(child))
     }
 
     /// Returns the command prefix that runs a command inside.
     pub fn enter(&self) -> Vec<String> {
         match self {
             Door::Root => Vec::new(),
-            Door::Holder(child) => {
-                let pid = child.id().to_string();
-                ["nsenter", "-t", &pid, "-U", "-m", "-n", "--preserve-credentials"].map(str::to_owned).to_vec()
+            Door::Holder { outer, .. } => {
+                let pid = outer.id().to_string();
+                ["nsenter", "-t", &pid].iter().chain(&OUTER).map(|word| (*word).to_owned()).collect()
             }
         }
     }
@@ -79,20 +88,45 @@ impl Door {
             (Door::Root, Who::Ordinary) => {
                 vec!["setpriv".into(), format!("--reuid={id}"), format!("--regid={id}"), "--clear-groups".into()]
             }
-            // Only one id is mapped in here: an inner user namespace drops the capabilities.
-            (Door::Holder(_), Who::Ordinary) => {
-                vec!["unshare".into(), "-U".into(), format!("--map-user={id}"), format!("--map-group={id}")]
+            // Only one id is mapped in here: in the inner user namespace it is not root, so programs start without
+            // capabilities.
+            (Door::Holder { inner, .. }, Who::Ordinary) => {
+                ["nsenter", "-t", &inner.id().to_string(), "-U", "--preserve-credentials"].map(str::to_owned).to_vec()
             }
         };
         words.into_iter().chain(["--".to_owned()]).collect()
     }
 }
 
+/// Starts a process that holds its namespaces open, with a shell command that prepares them first. A pipe signals that they
+/// are ready.
+fn held(command: &mut Command, prepare: &str) -> Result<Child> {
+    let script = format!("{prepare} && echo ready && exec sleep infinity");
+    let mut child = command.arg(script).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let mut ready = [0u8; 5];
+    let told = child.stdout.take().map(|mut out| std::io::Read::read_exact(&mut out, &mut ready));
+    if !matches!(told, Some(Ok(()))) {
+        end(child);
+        bail!(
+            "cannot create a user namespace with mounts; run the tests as root, or allow user namespaces \
+             (sysctl kernel.unprivileged_userns_clone=1, and AppArmor's restriction off)"
+        );
+    }
+    Ok(child)
+}
+
+fn end(mut child: Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
 impl Drop for Door {
     fn drop(&mut self) {
-        if let Door::Holder(child) = self {
-            let _ = child.kill();
-            let _ = child.wait();
+        if let Door::Holder { outer, inner } = self {
+            for child in [inner, outer] {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
         }
     }
 }

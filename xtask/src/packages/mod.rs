@@ -23,6 +23,9 @@ const NEEDED: &[(&str, &str)] = &[
     ("librdmacm-dev", "/usr/include/rdma/rdma_cma.h"),
     ("libibumad-dev", "/usr/include/infiniband/umad.h"),
     ("iproute2", "/sbin/ip"),
+    // Commands of the guides.
+    ("kmod", "/usr/sbin/modprobe"),
+    ("net-tools", "/usr/bin/netstat"),
     // IP over InfiniBand between virtual hosts.
     ("iputils-ping", "/bin/ping"),
     ("ifupdown", "/sbin/ifup"),
