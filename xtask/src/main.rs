@@ -46,7 +46,7 @@ enum Chore {
     Abi,
     /// Build for 64-bit ARM, and run the unit and sim rings under QEMU's user emulation.
     Arm64(arm64::Options),
-    /// Boot Debian's kernel with rdma_rxe in QEMU, and run a command or a shell in it.
+    /// Boot Debian's kernel with rdma_rxe or siw in QEMU, and run a command or a shell in it.
     Vm(vm::Options),
     /// Count sentences to rewrite, files in circles, and files that a change touches.
     Counts(counts::Options),

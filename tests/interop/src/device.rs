@@ -23,12 +23,22 @@ pub fn find(devinfo: &str, v4: &str, v6: &str) -> Option<Device> {
         let name = text.split_whitespace().next()?.to_owned();
         let gids: Vec<_> = text.lines().filter_map(gid).collect();
         let index = |wanted| gids.iter().find(|(_, gid)| *gid == wanted).map(|(index, _)| *index);
-        let mtu = text.lines().find_map(|line| line.trim().strip_prefix("active_mtu:"))?;
-        let active_mtu = mtu.split_whitespace().next()?.parse().ok()?;
+        let active_mtu = active_mtu(text)?;
         // A loopback without ::1 still has its IPv4 GID.
         let gid_v4 = index(v4)?;
         Some(Device { name, gid_v4, gid_v6: index(v6).unwrap_or(gid_v4), active_mtu })
     })
+}
+
+/// Finds a device by its name. An iWARP device has no GIDs to choose from.
+pub fn named(devinfo: &str, name: &str) -> Option<Device> {
+    let text = devinfo.split("hca_id:").skip(1).find(|text| text.split_whitespace().next() == Some(name))?;
+    Some(Device { name: name.to_owned(), gid_v4: 0, gid_v6: 0, active_mtu: active_mtu(text)? })
+}
+
+fn active_mtu(text: &str) -> Option<u32> {
+    let mtu = text.lines().find_map(|line| line.trim().strip_prefix("active_mtu:"))?;
+    mtu.split_whitespace().next()?.parse().ok()
 }
 
 /// Parses `GID[  2]:  fd77::1, RoCE v2`, if the version is RoCE v2.
@@ -51,5 +61,7 @@ mod tests {
         let device = find(text, "10.77.0.1", "fd77::1").expect("the second device");
         assert_eq!(device, Device { name: "weft_eth0".into(), gid_v4: 0, gid_v6: 2, active_mtu: 1024 });
         assert!(find(text, "10.77.0.9", "fd77::9").is_none());
+        assert_eq!(named(text, "weft_eth0").map(|device| device.active_mtu), Some(1024));
+        assert!(named(text, "weft").is_none());
     }
 }

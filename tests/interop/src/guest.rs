@@ -1,4 +1,4 @@
-//! A guest: Debian's kernel with rdma_rxe under QEMU, without KVM and without root, as an independent peer.
+//! A guest: Debian's kernel with rdma_rxe or siw under QEMU, without KVM and without root, as an independent peer.
 //!
 //! [`Guest::boot`] takes seconds. Commands run in it one after another ([`Guest::run`]) or side by side
 //! ([`Guest::start`]) over a virtio serial port (`channel`), where Weft's agent listens as the guest's first process.
@@ -9,12 +9,15 @@ pub mod agent;
 pub mod channel;
 pub mod command;
 pub mod cpio;
+pub mod driver;
 pub mod image;
 pub mod kernel;
 pub mod machine;
 pub mod modules;
+pub mod siw;
 
 pub use command::GuestProc;
+pub use driver::Driver;
 
 use crate::proc::Ended;
 use anyhow::{Context, Result, bail};
@@ -34,8 +37,6 @@ use std::time::Duration;
 
 /// Network interface in the guest.
 pub const INTERFACE: &str = "eth0";
-/// RDMA device on that interface.
-pub const DEVICE: &str = "rxe0";
 
 /// Time limit of a boot, which takes two to five seconds, or many times that on a busy machine.
 const BOOTS_WITHIN: Duration = Duration::from_secs(90);
@@ -61,6 +62,7 @@ pub struct Place {
 pub struct Guest {
     exchange: Arc<Exchange>,
     machine: Machine,
+    driver: Driver,
     /// Package that its kernel came from.
     pub package: String,
 }
@@ -82,29 +84,29 @@ pub fn obstacle() -> Option<String> {
 
 impl Guest {
     /// Boots a guest in `place`; `agent` is the `weft-guest` binary.
-    pub fn boot(place: &Place, agent: &Path) -> Result<Guest> {
-        Guest::boot_with(place, agent, &[])
+    pub fn boot(place: &Place, driver: Driver, agent: &Path) -> Result<Guest> {
+        Guest::boot_with(place, driver, agent, &[])
     }
 
     /// Boots a guest with extra files from this host.
-    pub fn boot_with(place: &Place, agent: &Path, extra: &[image::Extra]) -> Result<Guest> {
+    pub fn boot_with(place: &Place, driver: Driver, agent: &Path, extra: &[image::Extra]) -> Result<Guest> {
         let kernel = kernel::find()?;
-        let archive = memory("initramfs", &image::build(&kernel, agent, "", extra)?)?;
+        let archive = memory("initramfs", &image::build(&kernel, driver, agent, "", extra)?)?;
         let mut told = String::new();
         for _ in 0..BOOTS_MAX {
             let machine = Machine::start(place, &kernel, &archive)?;
             let exchange = machine.exchange.clone();
             if exchange.wait_ready(BOOTS_WITHIN) {
-                return Ok(Guest { exchange, machine, package: kernel.package });
+                return Ok(Guest { exchange, machine, driver, package: kernel.package });
             }
             told = machine.console_tail();
         }
         bail!("the guest did not boot, tried {BOOTS_MAX} times; its console said\n{told}")
     }
 
-    /// Gives the guest's interface its addresses (with prefix lengths) and MTU, and creates an rxe device on it.
+    /// Gives the guest's interface its addresses (with prefix lengths) and MTU, and creates the driver's device on it.
     pub fn configure(&self, addresses: &[&str], mtu: u32) -> Result<()> {
-        self.run(&["sh", "-c", &setup(addresses, mtu)])?.success().map(drop)
+        self.run(&["sh", "-c", &setup(self.driver, addresses, mtu)])?.success().map(drop)
     }
 
     /// Starts a command.
@@ -133,7 +135,7 @@ impl Guest {
 }
 
 /// Returns the shell script for [`Guest::configure`].
-fn setup(addresses: &[&str], mtu: u32) -> String {
+fn setup(driver: Driver, addresses: &[&str], mtu: u32) -> String {
     // Duplicate address detection would keep IPv6 silent for a second and a half.
     let mut script = format!(
         "set -e\necho 0 > /proc/sys/net/ipv6/conf/{INTERFACE}/accept_dad\nip link set lo up\n\
@@ -142,20 +144,21 @@ fn setup(addresses: &[&str], mtu: u32) -> String {
     for address in addresses {
         script += &format!("ip addr add {address} dev {INTERFACE}\n");
     }
-    script + &format!("rdma link add {DEVICE} type rxe netdev {INTERFACE}\n")
+    script + &format!("rdma link add {} type {} netdev {INTERFACE}\n", driver.device(), driver.kind())
 }
 
 /// Boots a configured guest whose console is this process's terminal; `started` gets QEMU's process id. Returns the
 /// shell's exit status, or `None` if the machine ended otherwise.
 pub fn shell(
     place: &Place,
+    driver: Driver,
     agent: &Path,
     addresses: &[&str],
     mtu: u32,
     started: impl FnOnce(u32),
 ) -> Result<Option<u8>> {
     let kernel = kernel::find()?;
-    let archive = memory("initramfs", &image::build(&kernel, agent, &setup(addresses, mtu), &[])?)?;
+    let archive = memory("initramfs", &image::build(&kernel, driver, agent, &setup(driver, addresses, mtu), &[])?)?;
     let words = machine::words(&kernel, &path_of(&archive), &place.tap, Lines::Terminal);
     let mut child = spawn(&mut place.command(&words)?, &[&archive])?;
     started(child.id());

@@ -1,7 +1,13 @@
-//! Weft on the host and Linux's rxe in a guest, joined by a tap: runs programs on both sides and judges them together.
+//! Weft on the host and Linux's rxe or siw in a guest, joined by a tap: runs programs on both sides and judges them together.
+
+mod dissection;
+
+pub use dissection::{Dissection, Negotiated};
 
 use crate::device::{self, Device};
-use crate::guest::{self, Guest, GuestProc, Place};
+use crate::guest::image::Extra;
+use crate::guest::siw::Build;
+use crate::guest::{self, Driver, Guest, GuestProc, Place};
 use crate::lab::{Lab, Shape};
 use crate::multicast;
 use crate::pair::{Outcome, TRIES_MAX};
@@ -11,6 +17,7 @@ use crate::user::Who;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use weft_wire::{Packet, icrc, pcapng, roce};
 
@@ -54,6 +61,9 @@ pub enum Listens {
 /// Maximum capture size: enough for every check, without filling the disk.
 const CAPTURE_MAX_KB: u32 = 1_000_000;
 
+/// Time that packets may stay in the kernel's capture ring, which dumpcap does not empty when it ends.
+const CAPTURE_LAGS: Duration = Duration::from_millis(600);
+
 /// Messages that mean failure even with exit status 0.
 const COMPLAINTS: &[&str] = &["wrong ICRC", "retry exceeded", "invalid data", "Failed status", "data mismatch"];
 
@@ -64,6 +74,9 @@ pub struct Peer {
     guest: Guest,
     lab: Lab,
     theirs: Device,
+    /// Weft's device of type siw; RoCE devices need no command.
+    ours: Option<Device>,
+    captures: AtomicU32,
 }
 
 /// Programs for both sides.
@@ -146,33 +159,56 @@ fn number_after(line: &str, name: &str) -> Option<u32> {
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// Boots a guest with its addresses and an rxe device, and returns its device.
-fn with_rxe(place: &Place, agent: &Path, mtu: u32) -> Result<(Guest, Device)> {
-    let guest = Guest::boot(place, agent)?;
+/// Boots a guest with its addresses and a device, and returns both.
+fn with_device(place: &Place, driver: Driver, agent: &Path, extra: &[Extra], mtu: u32) -> Result<(Guest, Device)> {
+    let guest = Guest::boot_with(place, driver, agent, extra)?;
     guest.configure(&[&format!("{GUEST_V4}/24"), &format!("{GUEST_V6}/64")], mtu)?;
     let devices = guest.run(&["ibv_devinfo", "-v"])?.success()?;
-    let theirs = device::find(&devices.text, GUEST_V4, GUEST_V6).with_context(|| devices.report())?;
+    let theirs = match driver {
+        Driver::Rxe => device::find(&devices.text, GUEST_V4, GUEST_V6),
+        Driver::Siw(_) => device::named(&devices.text, driver.device()),
+    };
+    let theirs = theirs.with_context(|| devices.report())?;
     Ok((guest, theirs))
 }
 
+/// Replaces Weft's RoCE device on the lab's interface by one of type siw.
+fn add_siw(lab: &Lab) -> Result<Device> {
+    let side = lab.client();
+    let name = Driver::Siw(Build::Fixed).device();
+    let words = ["rdma", "link", "add", name, "type", "siw", "netdev", side.interface];
+    lab.run(side, Who::Root, &[], &words)?.success()?;
+    let devices = lab.run(side, Who::Root, &[], &["ibv_devinfo", "-v"])?.success()?;
+    device::named(&devices.text, name).with_context(|| devices.report())
+}
+
 impl Peer {
-    /// Boots the guest on a tap; both sides have addresses, and the guest has its rxe device.
-    pub fn boot(agent: &Path, mtu: u32) -> Result<Peer> {
+    /// Boots the guest on a tap; both sides have addresses and a device of the driver's type.
+    pub fn boot(agent: &Path, driver: Driver, mtu: u32) -> Result<Peer> {
+        Peer::boot_with(agent, driver, &[], mtu)
+    }
+
+    /// Boots the guest with extra files from this host.
+    pub fn boot_with(agent: &Path, driver: Driver, extra: &[Extra], mtu: u32) -> Result<Peer> {
         let lab = Lab::new(Shape::Tap { mtu })?;
         let side = lab.client();
         let place = Place { enter: lab.bare(side, Who::Root, &[]), tap: side.interface.to_owned() };
         let mut tries = 1;
         let (guest, theirs) = loop {
-            match with_rxe(&place, agent, mtu) {
+            match with_device(&place, driver, agent, extra, mtu) {
                 Ok(up) => break up,
                 // Loading modules patches the kernel too: see `BOOTS_MAX`.
-                Err(error) if tries < guest::BOOTS_MAX => table::note(&format!("a guest without rxe: {error:#}")),
+                Err(error) if tries < guest::BOOTS_MAX => table::note(&format!("a guest without a device: {error:#}")),
                 Err(error) => return Err(error),
             }
             tries += 1;
         };
         lab.wait_ready(side)?;
-        Ok(Peer { guest, lab, theirs })
+        let ours = match driver {
+            Driver::Rxe => None,
+            Driver::Siw(_) => Some(add_siw(&lab)?),
+        };
+        Ok(Peer { guest, lab, theirs, ours, captures: AtomicU32::new(0) })
     }
 
     /// The guest.
@@ -187,7 +223,7 @@ impl Peer {
 
     /// Returns Weft's device.
     pub fn ours(&self) -> Result<&Device> {
-        self.lab.device(self.lab.client())
+        self.ours.as_ref().map_or_else(|| self.lab.device(self.lab.client()), Ok)
     }
 
     /// Returns the guest kernel's device.
@@ -353,7 +389,7 @@ impl Peer {
 
     /// Starts capturing the tap's traffic.
     pub fn capture(&self) -> Result<Capture> {
-        let file = self.lab.file("tap.pcap");
+        let file = self.lab.file(&format!("tap-{}.pcap", self.captures.fetch_add(1, Ordering::Relaxed)));
         let side = self.lab.client();
         let path = file.to_str().context("the lab's path is not UTF-8")?;
         let limit = format!("filesize:{CAPTURE_MAX_KB}");
@@ -392,12 +428,24 @@ pub struct Captured {
 }
 
 impl Capture {
+    /// Ends the capture; returns dumpcap's output and the file.
+    fn end(self) -> (Ended, PathBuf) {
+        std::thread::sleep(CAPTURE_LAGS);
+        self.program.signal(Signal::INT);
+        (self.program.wait(Duration::from_secs(20)), self.file)
+    }
+
+    /// Ends the capture, and has tshark read its iWARP connections.
+    pub fn dissect(self, ours: [&str; 2]) -> Result<Dissection> {
+        let (_, file) = self.end();
+        dissection::dissect(&file, &ours)
+    }
+
     /// Ends the capture and recomputes the ICRC of every packet; an error reports the first wrong one.
     pub fn finish(self, ours: [&str; 2]) -> Result<Captured> {
-        self.program.signal(Signal::INT);
-        let ended = self.program.wait(Duration::from_secs(20));
+        let (ended, file) = self.end();
         let mut captured = Captured { missed: missed(&ended.text), ..Captured::default() };
-        let file = std::fs::read(&self.file)?;
+        let file = std::fs::read(&file)?;
         for (number, frame) in pcapng::frames(&file).enumerate() {
             ensure!(!is_fragment(frame), "packet {} is a fragment", number + 1);
             let Some((meta, ib)) = roce::parse_v2_frame(frame) else { continue };

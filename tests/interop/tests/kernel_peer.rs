@@ -7,6 +7,7 @@
 use anyhow::{Result, ensure};
 use std::path::Path;
 use std::time::Duration;
+use weft_interop::guest::Driver;
 use weft_interop::guest_peer::{Listens, Match};
 use weft_interop::pair::DEFAULT_PORT;
 use weft_interop::{Outcome, Peer, Server, Table, guest, skip, table};
@@ -65,7 +66,7 @@ fn verbs_against_rxe() {
         return;
     }
     let agent = Path::new(env!("CARGO_BIN_EXE_weft-guest"));
-    let peer = Peer::boot(agent, MTUS[0].1).expect("a guest with rxe");
+    let peer = Peer::boot(agent, Driver::Rxe, MTUS[0].1).expect("a guest with rxe");
     let mut table = Table::new("kernel peer");
     table::note(&format!("kernel peer: {}", peer.guest().package));
     let capture = peer.capture().expect("a capture of the tap");

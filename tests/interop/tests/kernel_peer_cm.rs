@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 use weft_interop::early::{REFUSED, until_late_enough};
 use weft_interop::ends::lasting_cmtime;
+use weft_interop::guest::Driver;
 use weft_interop::guest_peer::{Listens, Match};
 use weft_interop::{Lab, Outcome, Peer, Server, Table, guest, skip, table};
 
@@ -174,7 +175,7 @@ fn connections_with_the_kernel() {
         return;
     }
     let agent = Path::new(env!("CARGO_BIN_EXE_weft-guest"));
-    let peer = Peer::boot(agent, CABLES[0]).expect("a guest with rxe");
+    let peer = Peer::boot(agent, Driver::Rxe, CABLES[0]).expect("a guest with rxe");
     let late = compile(peer.lab()).expect("what has a client wait");
     let sides = Sides { peer, late };
     let peer = &sides.peer;

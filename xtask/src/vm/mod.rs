@@ -1,4 +1,5 @@
-//! `cargo xtask vm`: the guest that tests run against, for interactive use: `vm shell`, or `vm -- rdma link`.
+//! `cargo xtask vm`: the guest that tests run against, for interactive use: `vm shell`, or `vm -- rdma link`; and
+//! `vm siw`, which builds Linux's siw for it.
 //!
 //! The guest's card is connected to a tap in an unnamed network namespace, which ends with the guest; so nothing
 //! remains, however this ends.
@@ -8,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::Duration;
-use weft_interop::guest::{self, Guest, Place};
+use weft_interop::guest::siw::{self, Build};
+use weft_interop::guest::{self, Driver, Guest, Place};
 use weft_interop::product;
 
 /// Options of the guest.
@@ -17,9 +19,29 @@ pub struct Options {
     /// Set the MTU of the cable between host and guest.
     #[arg(long, default_value_t = 1500)]
     mtu: u32,
-    /// `shell`, or a command for the guest.
+    /// Give the guest this driver; `siw-stock` is siw without the fix for its lost first FPDUs.
+    #[arg(long, value_enum, default_value_t = Drivers::Rxe)]
+    driver: Drivers,
+    /// `shell`, or a command for the guest, or `siw` to build siw.ko for the guest's kernel (155 MB to fetch).
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, default_value = "shell")]
     words: Vec<String>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Drivers {
+    Rxe,
+    Siw,
+    SiwStock,
+}
+
+impl From<Drivers> for Driver {
+    fn from(drivers: Drivers) -> Driver {
+        match drivers {
+            Drivers::Rxe => Driver::Rxe,
+            Drivers::Siw => Driver::Siw(Build::Fixed),
+            Drivers::SiwStock => Driver::Siw(Build::Stock),
+        }
+    }
 }
 
 /// Addresses of the ends of the cable: the tests use the same.
@@ -39,15 +61,20 @@ pub fn run(options: &Options) -> Result<()> {
     }
     packages::programs()?;
     packages::kernel();
-    if let Some(why) = guest::obstacle() {
+    if matches!(options.words.as_slice(), [word] if word == "siw") {
+        return siw::build(&guest::kernel::find()?);
+    }
+    let driver = Driver::from(options.driver);
+    let obstacle = if driver == Driver::Rxe { guest::obstacle() } else { siw::obstacle() };
+    if let Some(why) = obstacle {
         bail!("cannot run a guest: {why}");
     }
     cargo::run(&["build", "-q", "-p", "weft-interop", "--bin", "weft-guest"], &[])?;
     let agent = product::target().join("debug/weft-guest");
     let place = place(options.mtu);
     let code = match options.words.as_slice() {
-        [word] if word == "shell" => shell(&place, &agent, options.mtu)?,
-        words => command(&place, &agent, options.mtu, words)?,
+        [word] if word == "shell" => shell(&place, driver, &agent, options.mtu)?,
+        words => command(&place, driver, &agent, options.mtu, words)?,
     };
     if code != 0 {
         std::process::exit(code);
@@ -68,15 +95,15 @@ fn place(mtu: u32) -> Place {
     Place { enter, tap: TAP.to_owned() }
 }
 
-fn shell(place: &Place, agent: &Path, mtu: u32) -> Result<i32> {
-    let code = guest::shell(place, agent, &GUEST, mtu, |pid| {
+fn shell(place: &Place, driver: Driver, agent: &Path, mtu: u32) -> Result<i32> {
+    let code = guest::shell(place, driver, agent, &GUEST, mtu, |pid| {
         eprintln!("== the host's end of the cable: nsenter -t {pid} -n (ctrl-a x ends the guest at once)\n");
     })?;
     Ok(code.map_or(0, i32::from))
 }
 
-fn command(place: &Place, agent: &Path, mtu: u32, words: &[String]) -> Result<i32> {
-    let guest = Guest::boot(place, agent)?;
+fn command(place: &Place, driver: Driver, agent: &Path, mtu: u32, words: &[String]) -> Result<i32> {
+    let guest = Guest::boot(place, driver, agent)?;
     guest.configure(&GUEST, mtu)?;
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     let program = guest.start(&words);

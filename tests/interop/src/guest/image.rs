@@ -2,6 +2,7 @@
 //! modules.
 
 use super::cpio::Cpio;
+use super::driver::Driver;
 use super::kernel::Kernel;
 use super::modules;
 use crate::skip;
@@ -48,15 +49,11 @@ const PROGRAMS: &[&str] = &[
     "ib_atomic_lat",
 ];
 
-/// rdma-core's rxe provider, which libibverbs loads by name.
-const PROVIDER: &str = "libibverbs/librxe-rdmav34.so";
-
 /// Name tables of the host.
 const TABLES: &[&str] = &["/etc/protocols", "/etc/services"];
 
 /// Small files created for the guest.
 const FILES: &[(&str, &str)] = &[
-    ("/etc/libibverbs.d/rxe.driver", "driver rxe\n"),
     ("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"),
     ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"),
     ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
@@ -66,7 +63,7 @@ const FILES: &[(&str, &str)] = &[
 /// Returns the names of missing programs on this host.
 pub fn missing() -> Vec<&'static str> {
     let mut missing: Vec<_> = NEEDED.iter().copied().filter(|name| skip::on_path(name).is_none()).collect();
-    if provider().is_none() {
+    if provider(Driver::Rxe).is_none() {
         missing.push("ibverbs-providers");
     }
     missing
@@ -80,7 +77,7 @@ pub type Extra = (PathBuf, String);
 
 /// Builds the archive; `agent` becomes the guest's first process, and `setup` the script that runs before an
 /// interactive shell.
-pub fn build(kernel: &Kernel, agent: &Path, setup: &str, extra: &[Extra]) -> Result<Vec<u8>> {
+pub fn build(kernel: &Kernel, driver: Driver, agent: &Path, setup: &str, extra: &[Extra]) -> Result<Vec<u8>> {
     let missing = missing();
     ensure!(missing.is_empty(), "not installed: {}", missing.join(", "));
     let mut cpio = Cpio::default();
@@ -94,7 +91,7 @@ pub fn build(kernel: &Kernel, agent: &Path, setup: &str, extra: &[Extra]) -> Res
             binaries.push((path.canonicalize()?, format!("/usr/bin/{name}")));
         }
     }
-    let provider = provider().context("rdma-core's provider of rxe is missing: install ibverbs-providers")?;
+    let provider = provider(driver).context("rdma-core's provider is missing: install ibverbs-providers")?;
     binaries.push((provider.clone(), provider.display().to_string()));
     // A thread that ends itself (pthread_exit) loads it.
     let gcc = library_dirs().map(|dir| dir.join("libgcc_s.so.1")).find(|path| path.exists());
@@ -106,7 +103,9 @@ pub fn build(kernel: &Kernel, agent: &Path, setup: &str, extra: &[Extra]) -> Res
         cpio.file(to, &std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?);
     }
     busybox(&mut cpio)?;
-    load(&mut cpio, kernel)?;
+    load(&mut cpio, kernel, driver)?;
+    let kind = driver.kind();
+    cpio.file(&format!("/etc/libibverbs.d/{kind}.driver"), format!("driver {kind}\n").as_bytes());
     for (name, text) in FILES {
         cpio.file(name, text.as_bytes());
     }
@@ -123,8 +122,10 @@ fn library_dirs() -> impl Iterator<Item = PathBuf> {
     ["/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"].into_iter().map(PathBuf::from)
 }
 
-fn provider() -> Option<PathBuf> {
-    library_dirs().map(|dir| dir.join(PROVIDER)).find(|path| path.exists())
+/// Returns rdma-core's provider, which libibverbs loads by name.
+fn provider(driver: Driver) -> Option<PathBuf> {
+    let name = format!("libibverbs/lib{}-rdmav34.so", driver.kind());
+    library_dirs().map(|dir| dir.join(&name)).find(|path| path.exists())
 }
 
 /// Returns every library that the binaries are linked with, the dynamic loader included.
@@ -161,13 +162,14 @@ fn busybox(cpio: &mut Cpio) -> Result<()> {
 }
 
 /// Adds the modules, and their load order for the agent.
-fn load(cpio: &mut Cpio, kernel: &Kernel) -> Result<()> {
+fn load(cpio: &mut Cpio, kernel: &Kernel, driver: Driver) -> Result<()> {
     let mut order = String::new();
-    for (name, bytes) in modules::closure(&kernel.modules)? {
+    for (name, bytes) in modules::closure(&kernel.modules, &driver.modules(), driver.module_file(kernel)?)? {
         cpio.file(&format!("/modules/{name}.ko"), &bytes);
         order += &format!("/modules/{name}.ko\n");
     }
-    ensure!(order.contains("rdma_rxe"), "{}: no rdma_rxe", kernel.modules.display());
+    let [_, module] = driver.modules();
+    ensure!(order.contains(&format!("/{module}.ko")), "{}: no {module}", kernel.modules.display());
     cpio.file("/modules/order", order.as_bytes());
     Ok(())
 }

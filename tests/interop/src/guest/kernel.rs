@@ -42,6 +42,14 @@ pub struct Kernel {
     pub modules: PathBuf,
 }
 
+impl Kernel {
+    /// Returns its release, as `uname -r` prints it.
+    pub(super) fn release(&self) -> Result<String> {
+        let name = fs::read_dir(&self.modules)?.flatten().find_map(|entry| entry.file_name().into_string().ok());
+        name.with_context(|| format!("{}: empty", self.modules.display()))
+    }
+}
+
 /// Returns the newest unpacked kernel, or fetches one.
 pub fn find() -> Result<Kernel> {
     match unpacked().pop() {
@@ -87,7 +95,7 @@ const HELP: &str = "no Debian kernel to run as a guest. With apt's archives in r
                     this; otherwise fetch the package that linux-image-amd64 depends on elsewhere and name the file \
                     with WEFT_KERNEL_DEB";
 
-fn top() -> PathBuf {
+pub(super) fn top() -> PathBuf {
     product::target().join("vm")
 }
 
@@ -110,7 +118,8 @@ fn newest() -> Result<String> {
     Ok(format!("linux-image-{package}"))
 }
 
-fn download(package: &str, place: &Path) -> Result<PathBuf> {
+/// Downloads a package (`NAME`, or `NAME=VERSION`) into a directory of its own.
+pub(super) fn download(package: &str, place: &Path) -> Result<PathBuf> {
     fs::create_dir_all(place)?;
     output(Command::new("apt-get").args(["download", "-q", package]).current_dir(place))?;
     let mut files = fs::read_dir(place)?.flatten().map(|entry| entry.path());
@@ -233,7 +242,8 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn output(command: &mut Command) -> Result<String> {
+/// Runs a command and returns its output; an error has what it wrote to its error output.
+pub(super) fn output(command: &mut Command) -> Result<String> {
     let out = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {command:?}"))?;
     ensure!(out.status.success(), "{command:?}: {}", String::from_utf8_lossy(&out.stderr).trim());
     Ok(String::from_utf8_lossy(&out.stdout).into_owned())

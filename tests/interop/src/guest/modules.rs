@@ -14,25 +14,22 @@ const WANTED: &[&str] = &[
     "virtio_console",
     // Virtual cables inside the guest.
     "veth",
-    // rxe asks the crypto API for it by name (until it became a library).
-    "crc32_generic",
-    "rdma_rxe",
     "ib_uverbs",
     "rdma_ucm",
     "ib_umad",
 ];
 
-/// Returns names and contents, in load order.
-pub fn closure(dir: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+/// Returns names and contents, in load order; `further` are wanted too, and may be among the `added` files.
+pub fn closure(dir: &Path, further: &[&str], added: Option<PathBuf>) -> Result<Vec<(String, Vec<u8>)>> {
     let mut index = BTreeMap::new();
-    for path in files(dir) {
+    for path in files(dir).into_iter().chain(added) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if let Some((name, _)) = name.split_once(".ko") {
             index.insert(name.replace('-', "_"), path);
         }
     }
     let mut walk = Walk { index, seen: BTreeSet::new(), order: Vec::new() };
-    for name in WANTED {
+    for name in WANTED.iter().chain(further) {
         walk.visit(name)?;
     }
     Ok(walk.order)
@@ -88,7 +85,8 @@ mod tests {
         module("ib_uverbs.ko", "ib_core");
         module("deep/ib_core.ko", "");
         module("deep/udp-tunnel.ko", "");
-        let order: Vec<_> = closure(&dir).expect("modules").into_iter().map(|(name, _)| name).collect();
+        let order: Vec<_> =
+            closure(&dir, &["rdma_rxe"], None).expect("modules").into_iter().map(|(name, _)| name).collect();
         assert_eq!(order, ["ib_core", "ib_uverbs", "udp_tunnel", "rdma_rxe"]);
         std::fs::remove_dir_all(&dir).expect("it was there");
     }
