@@ -255,7 +255,7 @@ fn links_are_added_and_removed() {
     let errno = |result: Result<(), RequestError>| result.map_err(|error| error.errno());
     let mut client = connect();
     let auto = client.list_devices().unwrap().remove(0);
-    assert_eq!(errno(client.link_add("mine", "siw", "lo")), Err(22));
+    assert_eq!(errno(client.link_add("mine", "irdma", "lo")), Err(22));
     assert_eq!(errno(client.link_add("mine", "rxe", "nonesuch")), Err(19));
     assert_eq!(errno(client.link_add("mi/ne", "rxe", "lo")), Err(22));
     assert_eq!(errno(client.link_del("rxe_lo")), Err(22));
@@ -275,6 +275,11 @@ fn links_are_added_and_removed() {
     let again = client.list_devices().unwrap().remove(0);
     assert_eq!((again.name.as_str(), again.auto), ("rxe_lo", true));
     assert_ne!(again.index, auto.index, "programs that used the removed one must not find another in its place");
+    assert_eq!(errno(client.link_add("iwarp", "siw", "lo")), Ok(()));
+    let rnic = client.list_devices().unwrap().remove(0);
+    assert!(rnic.is_iwarp() && rnic.name == "iwarp" && rnic.gids.len() == 1, "{rnic:?}");
+    assert_eq!(errno(client.link_del("iwarp")), Ok(()));
+    assert_eq!(client.list_devices().unwrap().remove(0).name, auto.name);
 }
 
 fn settings_keep_the_daemon() {
