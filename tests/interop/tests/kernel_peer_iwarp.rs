@@ -243,7 +243,7 @@ struct Sides {
 impl Sides {
     fn boot(build: Build) -> Result<Sides> {
         let agent = Path::new(env!("CARGO_BIN_EXE_weft-guest"));
-        let keys = std::env::temp_dir().join(format!("weft-keys-{}", std::process::id()));
+        let keys = std::env::temp_dir().join(format!("weft-keys-{}-{build:?}", std::process::id()));
         let mut cc = Command::new("cc");
         cc.args(["-Wall", "-Werror", "-O1", "-o"]).arg(&keys).args([KEYS, "-lrdmacm", "-libverbs"]);
         ensure!(cc.status().context("cc runs")?.success(), "keys.c does not compile");
