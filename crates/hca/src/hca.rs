@@ -31,6 +31,8 @@ pub struct Hca<H: HostInterface> {
     pub(crate) streams: Schedule,
     /// Queue pairs whose order for the owner of their socket has changed, each once; destroyed ones, too.
     pub(crate) stream_changes: Vec<QpId>,
+    /// Queue pairs that have waited for a receive of a shared queue; some may wait no more.
+    pub(crate) paused_streams: Vec<QpId>,
     pub(crate) timers: Timers,
     pub(crate) peer_quotas: PeerQuotas,
     /// Buffer for the queue pairs whose deadline has expired.
@@ -60,6 +62,7 @@ impl<H: HostInterface> Hca<H> {
             schedule: Schedule::default(),
             streams: Schedule::default(),
             stream_changes: Vec::new(),
+            paused_streams: Vec::new(),
             timers: Timers::default(),
             peer_quotas: PeerQuotas::default(),
             due: Vec::new(),
@@ -215,7 +218,7 @@ impl<H: HostInterface> Hca<H> {
             if !entry.queued && entry.qp.wants_transmit(now) {
                 self.schedule.add(id, &mut entry.queued);
             }
-            entry.settle_stream(id, &mut self.streams, &mut self.stream_changes);
+            entry.settle_stream(id, &mut self.streams, &mut self.stream_changes, &mut self.paused_streams);
             if let Some(deadline) = entry.qp.poll_timeout() {
                 self.timers.wake_by(id, deadline, &mut entry.armed);
             }
@@ -261,7 +264,7 @@ impl<H: HostInterface> Hca<H> {
         if entry.qp.wants_transmit(now) {
             self.schedule.add(id, &mut entry.queued);
         }
-        entry.settle_stream(id, &mut self.streams, &mut self.stream_changes);
+        entry.settle_stream(id, &mut self.streams, &mut self.stream_changes, &mut self.paused_streams);
         self.admit_all(now);
     }
 }

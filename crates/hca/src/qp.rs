@@ -292,6 +292,9 @@ impl<H: HostInterface> Hca<H> {
         self.context.act(entry.device, now);
         let posted = entry.qp.post_recv(wr, &mut self.context);
         entry.posted.1 += u64::from(posted.is_ok());
+        if entry.qp.awaits_receive() {
+            self.resume_stream(now, id);
+        }
         // A receive does not change the queue pair's sends; but in ERR it completes at once.
         self.settle_cqs();
         posted

@@ -84,6 +84,10 @@ impl<H: HostInterface> Hca<H> {
 
     /// Posts a receive.
     pub fn post_srq_recv(&mut self, id: SrqId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
-        self.context.srqs.get_mut(id)?.post(wr)
+        self.context.srqs.get_mut(id)?.post(wr)?;
+        if !self.paused_streams.is_empty() {
+            self.resume_streams(id);
+        }
+        Ok(())
     }
 }

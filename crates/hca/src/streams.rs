@@ -4,7 +4,7 @@
 
 use weft_iwarp::StreamParams;
 use weft_transport::{StreamBatch, StreamOrder, StreamPhase, StreamPlaces};
-use weft_verbs::{Access, Instant, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType, VerbsError};
+use weft_verbs::{Access, Instant, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType, SrqId, VerbsError};
 
 use crate::{Hca, HostInterface};
 
@@ -45,6 +45,30 @@ impl<H: HostInterface> Hca<H> {
         let written = entry.qp.handle_stream(now, direct, staged, &mut self.context);
         self.settle(id, now);
         Ok(written)
+    }
+
+    /// Goes on with a stream that waits for a receive.
+    #[cold]
+    pub(crate) fn resume_stream(&mut self, now: Instant, id: QpId) {
+        let Ok(entry) = self.qps.get_mut(id) else { return };
+        self.context.act(entry.device, now);
+        entry.qp.resume_stream(now, &mut self.context);
+        self.settle(id, now);
+    }
+
+    /// Goes on with a stream that waits for a receive of a shared queue: with one receive, the first that has waited.
+    #[cold]
+    pub(crate) fn resume_streams(&mut self, srq: SrqId) {
+        let now = self.context.now;
+        for id in std::mem::take(&mut self.paused_streams) {
+            let Ok(entry) = self.qps.get(id) else { continue };
+            if entry.init.srq == Some(srq) {
+                self.resume_stream(now, id);
+            }
+            if self.qps.get(id).is_ok_and(|entry| entry.qp.awaits_receive()) {
+                self.paused_streams.push(id);
+            }
+        }
     }
 
     /// Takes the next queue pair that wants to write to its stream.

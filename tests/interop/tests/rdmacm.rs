@@ -226,7 +226,9 @@ fn qperf_by_the_connection_manager() {
             ensure!(server.wait_listening(QPERF_PORT, Duration::from_secs(15)), "qperf does not listen");
             for test in TESTS.split_whitespace() {
                 let words = ["qperf", lab.server().v4, "-t", "1", "-cm", "1", test];
-                let ended = lab.run(lab.client(), who, &[], &words)?.success()?;
+                // Its server names the port before it listens there.
+                let run = |_| lab.run(lab.client(), who, &[], &words)?.success();
+                let ended = until_late_enough(TRIES, &[REFUSED], run)?;
                 ensure!(ended.text.contains(" = "), "{}", ended.report());
             }
             // qperf connects UC without the connection manager and by LID alone, and RoCE has no LIDs: Linux refuses

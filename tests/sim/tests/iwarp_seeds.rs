@@ -6,7 +6,7 @@ use weft_sim::iwarp::{Outcome, run};
 /// Seeds in a run by default: some seconds.
 const SEEDS: u64 = 200;
 /// Situations that the seeds together must meet.
-const SITUATIONS: [&str; 18] = [
+const SITUATIONS: [&str; 19] = [
     "SEND",
     "RDMA WRITE",
     "RDMA READ",
@@ -24,6 +24,7 @@ const SITUATIONS: [&str; 18] = [
     "partial write",
     "direct placement",
     "TERMINATE",
+    "wait for a receive",
     "seeds",
 ];
 

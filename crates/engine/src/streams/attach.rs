@@ -44,6 +44,8 @@ impl Streams {
             qp: id,
             qpn: grant.qp_num,
             blocked: false,
+            paused: false,
+            watched: true,
             ended: false,
             shut_down: None,
             segment_at: (!grant.params.extensions).then(|| now + SEGMENT_INTERVAL),

@@ -10,6 +10,7 @@ mod lingering;
 mod orders;
 mod receive;
 mod send;
+mod watch;
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -27,6 +28,10 @@ struct Stream {
     qpn: Qpn,
     /// TCP has no room; the set watches for it.
     blocked: bool,
+    /// Its queue pair takes no bytes for now; the set does not watch for any.
+    paused: bool,
+    /// The set watches it. It would report the end of a paused connection again and again.
+    watched: bool,
     /// The peer has ended its direction, or the connection is gone.
     ended: bool,
     /// When the direction to the peer was shut down.
@@ -59,8 +64,9 @@ pub struct Streams {
     by_qp: FxHashMap<QpId, usize>,
     /// Made with the first stream.
     parts: Option<Parts>,
-    /// Number of streams whose send buffer is full, and of lingering sockets.
+    /// Number of streams whose send buffer is full, of paused ones, and of lingering sockets.
     blocked: usize,
+    paused: usize,
     lingering: usize,
     /// The earliest end of a lingering socket's time.
     linger_end: Option<Instant>,

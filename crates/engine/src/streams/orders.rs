@@ -12,7 +12,8 @@ impl Streams {
     pub fn follow_orders(&mut self, hca: &mut Adapter, now: Instant) {
         while let Some(id) = hca.next_stream_change() {
             match hca.stream_order(id) {
-                Ok(StreamOrder::Continue) => {}
+                Ok(StreamOrder::Continue) => self.pause(id, false),
+                Ok(StreamOrder::Pause) => self.pause(id, true),
                 Ok(StreamOrder::ShutDown) => self.shut_down(id, now),
                 // A destroyed queue pair has no order.
                 Ok(StreamOrder::Close) | Err(_) => self.detach(id, now),
@@ -20,8 +21,15 @@ impl Streams {
         }
     }
 
+    fn pause(&mut self, id: QpId, paused: bool) {
+        if let Some(&at) = self.by_qp.get(&id) {
+            self.set_paused(at, paused);
+        }
+    }
+
     fn shut_down(&mut self, id: QpId, now: Instant) {
         let Some(&at) = self.by_qp.get(&id) else { return };
+        self.set_paused(at, false);
         let Some(stream) = self.stream(at) else { return };
         if stream.shut_down.is_none() {
             stream.socket.shut_down();
@@ -34,6 +42,7 @@ impl Streams {
     pub(super) fn detach(&mut self, id: QpId, now: Instant) {
         let Some(at) = self.by_qp.remove(&id) else { return };
         self.set_blocked(at, false);
+        self.set_paused(at, false);
         let Some(Entry::Stream(stream)) = self.table.get(at) else { return };
         self.ended.push(stream.qpn);
         if stream.ended {

@@ -44,12 +44,16 @@ impl Streams {
             let at = event.token as usize;
             match self.table.get(at) {
                 Some(Entry::Stream(stream)) => {
-                    let id = stream.qp;
+                    let (id, paused) = (stream.qp, stream.paused);
                     if event.writable && stream.blocked {
                         self.set_blocked(at, false);
                         let _ = hca.unblock_stream(now, id);
                     }
-                    if event.readable || event.hung_up {
+                    if paused {
+                        if event.hung_up {
+                            self.unwatch(at);
+                        }
+                    } else if event.readable || event.hung_up {
                         self.receive_from(at, hca, now, &mut came);
                     }
                 }
@@ -65,7 +69,7 @@ impl Streams {
 
     /// Returns the only socket, if reading it is all there is to do.
     fn only(&self) -> Option<usize> {
-        let is_only = self.by_qp.len() == 1 && self.blocked == 0 && self.lingering == 0;
+        let is_only = self.by_qp.len() == 1 && self.blocked == 0 && self.paused == 0 && self.lingering == 0;
         if is_only { self.by_qp.values().next().copied() } else { None }
     }
 
@@ -92,7 +96,7 @@ impl Streams {
         came.reads += 1;
         if let Received::Bytes { direct, staged, more } = received {
             came.written |= hca.handle_stream(now, id, direct, parts.buffers.staged(staged))?;
-            let is_over = hca.stream_order(id)? == StreamOrder::Close;
+            let is_over = matches!(hca.stream_order(id)?, StreamOrder::Close | StreamOrder::Pause);
             return Ok(if more && !is_over { Left::More } else { Left::Nothing });
         }
         stream.ended = received != Received::Unmapped;

@@ -1,7 +1,6 @@
 //! Send turn: queue pairs that want to write get their turns, each as much as its socket has room for.
 
 use weft_link::stream::Sent;
-use weft_sys::epoll::Interest;
 use weft_verbs::{Duration, Instant, QpId};
 
 use super::{Entry, Streams};
@@ -53,12 +52,10 @@ impl Streams {
 
     /// Watches, or does not watch, for room in a stream's send buffer.
     pub(super) fn set_blocked(&mut self, at: usize, blocked: bool) {
-        let (Some(Entry::Stream(stream)), Some(parts)) = (self.table.get_mut(at), &self.parts) else { return };
-        if std::mem::replace(&mut stream.blocked, blocked) == blocked {
-            return;
+        let Some(stream) = self.stream(at) else { return };
+        if std::mem::replace(&mut stream.blocked, blocked) != blocked {
+            self.blocked = if blocked { self.blocked + 1 } else { self.blocked - 1 };
+            self.watch(at);
         }
-        let interest = if blocked { Interest::BOTH } else { Interest::READ };
-        let _ = parts.set.modify(&stream.socket, at as u64, interest);
-        self.blocked = if blocked { self.blocked + 1 } else { self.blocked - 1 };
     }
 }

@@ -4,6 +4,7 @@
 mod ends;
 mod memory;
 mod node;
+mod pauses;
 
 use std::os::fd::AsFd;
 

@@ -11,7 +11,8 @@ use weft_iwarp::StreamParams;
 use weft_link::StackConfig;
 use weft_verbs::{
     Access, CqId, CqInit, DeviceAttr, DeviceId, Instant, Mtu, PdId, PortAttr, PortState, QpAttr, QpAttrMask as Mask,
-    QpCap, QpId, QpInit, QpState, QpType, Qpn, RecvWr, RemoteTarget, SendFlags, SendOp, SendWr, Sge, VerbsError, Wc,
+    QpCap, QpId, QpInit, QpState, QpType, Qpn, RecvWr, RemoteTarget, SendFlags, SendOp, SendWr, Sge, SrqAttr, SrqId,
+    SrqInit, VerbsError, Wc,
 };
 
 const DEVICE: DeviceId = DeviceId(1);
@@ -28,6 +29,8 @@ pub struct Node {
     pub qpn: Qpn,
     pub memory: Vec<u8>,
     pub mr: MrKeys,
+    /// The shared receive queue of its queue pairs.
+    pub srq: Option<SrqId>,
     /// Queue pairs whose streams ended.
     pub ended: Vec<Qpn>,
 }
@@ -95,7 +98,7 @@ impl Node {
         let addr = memory.as_mut_ptr().expose_provenance() as u64;
         let mr = hca.reg_mr(pd, addr, bytes as u64, addr, ALL).unwrap();
         let qp = QpId { index: u32::MAX, generation: 0 };
-        let mut node = Node { pump, pd, cq, qp, qpn: 0, memory, mr, ended: Vec::new() };
+        let mut node = Node { pump, pd, cq, qp, qpn: 0, memory, mr, srq: None, ended: Vec::new() };
         (node.qp, node.qpn) = node.create_qp();
         node
     }
@@ -108,7 +111,7 @@ impl Node {
             pd: Some(self.pd),
             send_cq: Some(self.cq),
             recv_cq: Some(self.cq),
-            srq: None,
+            srq: self.srq,
             xrcd: None,
             cap,
             sq_sig_all: true,
@@ -164,6 +167,20 @@ impl Node {
     pub fn recv(&mut self, offset: usize, length: usize) {
         let sge = self.sge(offset, length);
         self.pump.hca.post_recv(self.qp, &RecvWr { wr_id: 2, sges: &[sge] }).unwrap();
+    }
+
+    /// Has the queue pairs that it creates from now on share their receives.
+    pub fn share_receives(&mut self) -> SrqId {
+        let attr = SrqAttr { max_wr: 16, max_sge: 1, srq_limit: 0 };
+        let init = SrqInit { pd: self.pd, attr, xrc: None, cookie: 0 };
+        let srq = self.pump.hca.create_srq(DEVICE, &init).unwrap();
+        self.srq = Some(srq);
+        srq
+    }
+
+    pub fn recv_shared(&mut self, srq: SrqId, offset: usize, length: usize) {
+        let sge = self.sge(offset, length);
+        self.pump.hca.post_srq_recv(srq, &RecvWr { wr_id: 3, sges: &[sge] }).unwrap();
     }
 
     pub fn turn(&mut self) -> Vec<Wc> {

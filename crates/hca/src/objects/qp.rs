@@ -70,7 +70,13 @@ impl QpEntry {
 
     /// Gives it a turn if it wants to write to its stream, and notes a changed order.
     #[inline]
-    pub(crate) fn settle_stream(&mut self, id: QpId, turns: &mut Schedule, changes: &mut Vec<QpId>) {
+    pub(crate) fn settle_stream(
+        &mut self,
+        id: QpId,
+        turns: &mut Schedule,
+        changes: &mut Vec<QpId>,
+        paused: &mut Vec<QpId>,
+    ) {
         if self.qp.stream_phase().is_none() {
             return;
         }
@@ -80,6 +86,9 @@ impl QpEntry {
         let order = self.qp.stream_order();
         if order != self.stream_order {
             self.stream_order = order;
+            if order == StreamOrder::Pause && self.init.srq.is_some() && !paused.contains(&id) {
+                paused.push(id);
+            }
             self.note_order(id, changes);
         }
     }

@@ -25,7 +25,7 @@ impl Refused {
     }
 
     /// A segment that breaks the protocol.
-    pub fn protocol(error: TermError) -> Refused {
+    pub const fn protocol(error: TermError) -> Refused {
         Refused { error, code: NakCode::INVALID_REQUEST, recv: None }
     }
 

@@ -13,5 +13,7 @@ pub(super) const FIRST_FPDU_WAIT: Duration = Duration::from_millis(50);
 pub(super) const FIRST_FPDU_REPEAT: Duration = Duration::from_millis(10);
 /// Time that a refused segment has to bring its CRC. A wrong length may announce bytes that never come.
 pub(super) const REFUSAL_WAIT: Duration = Duration::from_millis(50);
+/// Time that a SEND waits for a receive: longer than the kernel keeps a program from a processor that it shares.
+pub(super) const RECEIVE_WAIT: Duration = Duration::from_secs(1);
 /// Time for the peer to close its end after this side has: then the connection is cut.
 pub(super) const LINGER: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@
 //!
 //! Requests complete in the order of their posting. A SEND or WRITE is done when TCP has taken its last byte (RFC 5040
 //! §5.5: the buffer may then be reused), a READ or atomic when its answer is delivered. There is no RNR: a SEND without
-//! a receive ends the stream.
+//! a receive holds up the stream, and ends it after a second.
 //!
 //! The owner of the socket calls, under the adapter's lock, in this order:
 //!
@@ -13,7 +13,8 @@
 //!   stream_places ─▶ readv ─▶ handle_stream                when the socket is readable
 //!   poll_stream ─▶ sendmsg ─▶ stream_sent                  when wants_stream, or the socket is writable
 //!   stream_closed                                          at the end of the peer's stream, or an error of the socket
-//!   stream_order                                           after each of them: shut down, or close
+//!   resume_stream                                          when a receive was posted
+//!   stream_order                                           after each of them: pause, shut down, or close
 //! ```
 
 mod answer;
@@ -39,8 +40,8 @@ use crate::segment::Pieces;
 use crate::sq::SendQueue;
 
 pub use batch::StreamBatch;
-use errors::ReceivedTerminate;
-use limits::{LINGER, REFUSAL_WAIT};
+use errors::{ReceivedTerminate, Refused};
+use limits::{LINGER, RECEIVE_WAIT, REFUSAL_WAIT};
 use opening::Opening;
 pub use phase::StreamPhase;
 use phase::{Event, next};
@@ -52,6 +53,8 @@ use sender::Sender;
 pub enum StreamOrder {
     /// None: go on.
     Continue,
+    /// Do not read until the order changes.
+    Pause,
     /// Shut down the direction to the peer, and go on reading.
     ShutDown,
     /// Close the socket.
@@ -70,6 +73,8 @@ pub(crate) struct Iwarp {
     awaits_crc: bool,
     /// End of the opening, or of the patience with a peer that does not end.
     deadline: Option<Instant>,
+    /// End of the wait for a receive.
+    receive_by: Option<Instant>,
     /// The peer's TERMINATE.
     peer_terminate: Option<Terminate>,
     /// RESET took a stream away, whose socket the owner may still have.
@@ -108,7 +113,7 @@ impl Iwarp {
     pub fn attach(&mut self, now: Instant, params: &StreamParams, sq: &SendQueue) {
         self.phase = next(self.phase, Event::Attach);
         self.params = *params;
-        (self.abandoned, self.awaits_crc) = (false, false);
+        (self.abandoned, self.awaits_crc, self.receive_by) = (false, false, None);
         self.opening = Opening::new(params);
         self.sender = Sender::new(params, self.opening.holds(), sq);
         self.receiver = Receiver::new(params);
@@ -153,7 +158,32 @@ impl Iwarp {
         if self.phase != StreamPhase::Open {
             return;
         }
-        match self.receiver.handle(&mut self.sender, core, sq, rq, (direct, staged), env) {
+        let handled = self.receiver.handle(&mut self.sender, core, sq, rq, (direct, staged), env);
+        self.on_handled(core, sq, handled, env);
+    }
+
+    /// Returns whether a message waits for a receive.
+    pub fn waits(&self) -> bool {
+        self.phase == StreamPhase::Open && self.receiver.waits()
+    }
+
+    /// Goes on with a message that waits for a receive, if there is one now.
+    pub fn resume<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, rq: &mut RecvQueue, env: &mut E) {
+        if self.waits() {
+            self.receive_by = None;
+            let handled = self.receiver.resume(&mut self.sender, core, sq, rq, env);
+            self.on_handled(core, sq, handled, env);
+        }
+    }
+
+    fn on_handled<E: Env>(
+        &mut self,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        handled: Result<Option<ReceivedTerminate>, Refused>,
+        env: &mut E,
+    ) {
+        match handled {
             Ok(None) => self.check_failure(core),
             Ok(Some(terminate)) => self.on_terminate(core, sq, terminate, env),
             Err(refused) => {
@@ -167,6 +197,9 @@ impl Iwarp {
             self.sender.release();
         }
         self.await_crc(core);
+        if self.waits() {
+            self.receive_by = self.receive_by.or(Some(core.now + RECEIVE_WAIT));
+        }
     }
 
     /// Sets the deadline for the CRC of a segment that will be refused.
@@ -240,17 +273,26 @@ impl Iwarp {
             StreamPhase::Closing if self.batch().is_empty() => StreamOrder::ShutDown,
             StreamPhase::Closed => StreamOrder::Close,
             StreamPhase::Idle if self.abandoned => StreamOrder::Close,
+            StreamPhase::Open if self.receiver.waits() => StreamOrder::Pause,
             _ => StreamOrder::Continue,
         }
     }
 
     /// Returns when [`Iwarp::handle_timeout`] must be called.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.deadline
+        let receive_by = self.receive_by.filter(|_| self.waits());
+        self.deadline.into_iter().chain(receive_by).min()
     }
 
-    /// Handles the deadline: the peer did not begin, or did not end.
+    /// Handles the deadlines: the program posted no receive, or the peer did not begin, or did not end.
     pub fn handle_timeout<E: Env>(&mut self, core: &mut Core, env: &mut E) {
+        if self.waits() && self.receive_by.is_some_and(|end| end <= core.now) {
+            self.receive_by = None;
+            if let Some(refused) = self.receiver.end_wait() {
+                self.receiver.refuse(&mut self.sender, core, refused, env);
+                return self.fault(core);
+            }
+        }
         if self.deadline.is_none_or(|deadline| deadline > core.now) {
             return;
         }

@@ -2,11 +2,15 @@
 //! they come, and the segment is delivered when it is complete and its CRC is right (RFC 5041 §5.3): receives complete,
 //! requests are executed, answers end requests of this side.
 //!
+//! A message without a receive waits for one, and the bytes behind it in the socket: TCP stops a peer that is faster than
+//! the program here. It cannot wait for ever, as WRITEs and answers wait behind it.
+//!
 //! Keys are checked for the whole segment at its header, and again for every run of bytes: the adapter's lock is released
 //! while a segment is incomplete, and the program may deregister the memory meanwhile.
 
 mod check;
 mod deliver;
+mod held;
 
 use weft_iwarp::{FpduEvent, FpduReader, StreamFault, StreamParams};
 use weft_verbs::{Access, CqId};
@@ -24,6 +28,7 @@ use crate::{Env, Memory};
 
 use super::errors::{self, ReceivedTerminate, Refused};
 use super::sender::Sender;
+use held::Held;
 
 /// The receiving side.
 #[derive(Debug)]
@@ -36,6 +41,9 @@ pub(super) struct Receiver {
     /// Fault of this segment: with CRCs, its end tells whether the peer sent it like that.
     refusal: Option<Refused>,
     crc: bool,
+    /// Its message waits for a receive, and `held` behind it.
+    waits: bool,
+    held: Held,
     /// Bytes of its payload that are placed.
     done: u32,
     /// Whether it begins a message of queue 0.
@@ -78,6 +86,8 @@ impl Receiver {
             segment: None,
             refusal: None,
             crc: params.crc,
+            waits: false,
+            held: Held::default(),
             done: 0,
             first: false,
             send_msn: 1,
@@ -100,6 +110,11 @@ impl Receiver {
         self.begun
     }
 
+    /// Returns whether a message waits for a receive.
+    pub fn waits(&self) -> bool {
+        self.waits
+    }
+
     /// Returns the refusal that waits for the end of its segment.
     pub fn pending_refusal(&self) -> Option<Refused> {
         self.refusal.or_else(|| self.reader.pending_fault().map(stream_fault))
@@ -107,6 +122,7 @@ impl Receiver {
 
     /// Enters ERR. Returns the receive in use.
     pub fn stop(&mut self) -> Option<(u64, Option<CqId>)> {
+        (self.waits, self.held) = (false, Held::default());
         self.executor.stop()
     }
 
@@ -163,19 +179,63 @@ impl Receiver {
         self.reader.skip(direct);
         self.done += direct;
         core.stats.rx_bytes += u64::from(direct);
-        let mut parts = Parts { sender, core, sq, rq, env };
+        if self.waits {
+            self.held.append(staged);
+            return Ok(None);
+        }
         let mut input = staged;
-        while let Some(event) = self.reader.next(&mut input).map_err(stream_fault)? {
+        let result = self.read(&mut input, &mut Parts { sender, core, sq, rq, env });
+        if self.waits {
+            self.held.append(input);
+        }
+        result
+    }
+
+    /// Goes on with a message that waits for a receive, if there is one now.
+    pub fn resume<E: Env>(
+        &mut self,
+        sender: &mut Sender,
+        core: &mut Core,
+        sq: &mut SendQueue,
+        rq: &mut RecvQueue,
+        env: &mut E,
+    ) -> Result<Option<ReceivedTerminate>, Refused> {
+        let Some(header) = self.segment.filter(|_| self.waits) else { return Ok(None) };
+        let mut parts = Parts { sender, core, sq, rq, env };
+        self.admit(&header, &mut parts)?;
+        if self.waits {
+            return Ok(None);
+        }
+        let mut held = std::mem::take(&mut self.held);
+        let mut input = held.bytes();
+        let result = self.read(&mut input, &mut parts);
+        if self.waits {
+            let left = input.len();
+            held.keep(left);
+            self.held = held;
+        }
+        result
+    }
+
+    /// Reads bytes of the stream, until a message must wait for a receive.
+    fn read<E: Env>(
+        &mut self,
+        input: &mut &[u8],
+        parts: &mut Parts<'_, E>,
+    ) -> Result<Option<ReceivedTerminate>, Refused> {
+        while !self.waits
+            && let Some(event) = self.reader.next(input).map_err(stream_fault)?
+        {
             match event {
-                FpduEvent::Header(header) => self.begin(header, &mut parts)?,
-                FpduEvent::Payload(bytes) => self.place(bytes, &mut parts)?,
+                FpduEvent::Header(header) => self.begin(header, parts)?,
+                FpduEvent::Payload(bytes) => self.place(bytes, parts)?,
                 FpduEvent::Empty => self.begun = true,
                 FpduEvent::End => {
                     self.begun = true;
                     if let Some(refused) = self.refusal.take() {
                         return Err(refused);
                     }
-                    if let Some(terminate) = self.deliver(&mut parts)? {
+                    if let Some(terminate) = self.deliver(parts)? {
                         return Ok(Some(terminate));
                     }
                     if parts.sender.is_refusing() {
@@ -191,8 +251,23 @@ impl Receiver {
     fn begin<E: Env>(&mut self, header: SegmentHeader, parts: &mut Parts<'_, E>) -> Result<(), Refused> {
         parts.core.stats.rx_packets += 1;
         (self.segment, self.done) = (Some(header), 0);
-        let checked = self.check(&header, self.reader.payload_left(), parts);
+        self.admit(&header, parts)
+    }
+
+    /// Checks a header, or leaves its message waiting for a receive.
+    fn admit<E: Env>(&mut self, header: &SegmentHeader, parts: &mut Parts<'_, E>) -> Result<(), Refused> {
+        let checked = self.check(header, self.reader.payload_left(), parts);
+        self.waits = checked == Err(NO_RECEIVE);
+        if self.waits {
+            self.begun = true;
+            return Ok(());
+        }
         self.defer(checked)
+    }
+
+    /// Returns the refusal of a message that has waited long enough.
+    pub fn end_wait(&mut self) -> Option<Refused> {
+        std::mem::take(&mut self.waits).then_some(NO_RECEIVE)
     }
 
     /// With CRCs, defers a refusal to the end of the segment.
@@ -254,6 +329,9 @@ impl Receiver {
         Refused::receive(TermError::DDP_CATASTROPHE, status)
     }
 }
+
+/// The refusal of a message without a receive.
+const NO_RECEIVE: Refused = Refused::protocol(TermError::UNTAGGED_NO_BUFFER);
 
 /// A fault of the stream itself.
 fn stream_fault(fault: StreamFault) -> Refused {

@@ -90,6 +90,20 @@ impl Qp {
         written
     }
 
+    /// Returns whether a message of the peer waits for a receive.
+    #[inline]
+    pub fn awaits_receive(&self) -> bool {
+        self.stream().is_some_and(Iwarp::waits)
+    }
+
+    /// Goes on with a message that waits for a receive, which was posted.
+    pub fn resume_stream(&mut self, now: Instant, env: &mut impl Env) {
+        self.core.now = now;
+        let Service::Iwarp(iwarp) = &mut self.service else { return };
+        iwarp.resume(&mut self.core, &mut self.sq, &mut self.rq, env);
+        self.after(env);
+    }
+
     /// Returns whether bytes wait, or [`Qp::poll_stream`] would write some.
     #[inline]
     pub fn wants_stream(&self) -> bool {

@@ -60,6 +60,8 @@ pub(super) struct Flow {
     messages: VecDeque<(u64, Message)>,
     next_id: u64,
     next_recv: u64,
+    /// Receives that the peer's program posts later, in order.
+    late: VecDeque<(u64, Message)>,
     next_key: u32,
     pub left: u64,
     failed: bool,
@@ -93,6 +95,7 @@ impl Flow {
             messages: VecDeque::new(),
             next_id: 1,
             next_recv: 1,
+            late: VecDeque::new(),
             next_key: key + 100,
             left: rng.range(5, 40),
             failed: false,
@@ -101,7 +104,7 @@ impl Flow {
     }
 
     pub fn is_done(&self) -> bool {
-        self.left == 0 && self.posted.is_empty() && self.messages.is_empty()
+        self.left == 0 && self.posted.is_empty() && self.messages.is_empty() && self.late.is_empty()
     }
 
     pub fn is_idle(&self) -> bool {
@@ -126,7 +129,7 @@ impl Flow {
 
     /// Posts the next request, with the receive that it needs at the peer.
     pub fn post(&mut self, rng: &mut Rng, now: Instant, [near, far]: [(&mut Qp, &mut Host); 2], met: &mut Outcome) {
-        if self.left == 0 || self.posted.len() >= OPEN_MAX || self.messages.len() >= OPEN_MAX {
+        if self.left == 0 || self.posted.len() >= OPEN_MAX || self.messages.len() + self.late.len() >= OPEN_MAX {
             return;
         }
         self.left -= 1;
@@ -163,7 +166,10 @@ impl Flow {
         }
         let bytes = self.source_bytes[from as usize..(from + len) as usize].to_vec();
         if op.takes_receive() {
-            self.post_recv(rng, &op, &bytes, flags, far);
+            self.make_recv(rng, &op, &bytes, flags);
+            if !rng.chance(1, 4) {
+                self.post_recvs(now, far);
+            }
         }
         let id = self.next_id;
         let sink = (id % OPEN_MAX as u64) * SLOT;
@@ -221,7 +227,7 @@ impl Flow {
         old.to_ne_bytes().to_vec()
     }
 
-    fn post_recv(&mut self, rng: &mut Rng, op: &SendOp, bytes: &[u8], flags: SendFlags, far: (&mut Qp, &mut Host)) {
+    fn make_recv(&mut self, rng: &mut Rng, op: &SendOp, bytes: &[u8], flags: SendFlags) {
         let id = self.next_recv;
         self.next_recv += 1;
         let len = bytes.len() as u64;
@@ -237,8 +243,16 @@ impl Flow {
             invalidated: op.invalidates(),
             solicited: flags.contains(SendFlags::SOLICITED),
         };
-        if far.0.post_recv(&RecvWr { wr_id: id, sges: &into }, far.1).is_ok() {
-            self.messages.push_back((id, message));
+        self.late.push_back((id, message));
+    }
+
+    /// Posts the receives that wait for the peer's program.
+    pub fn post_recvs(&mut self, now: Instant, far: (&mut Qp, &mut Host)) {
+        while let Some((id, message)) = self.late.pop_front() {
+            if far.0.post_recv(&RecvWr { wr_id: id, sges: &message.into }, far.1).is_ok() {
+                self.messages.push_back((id, message));
+                far.0.resume_stream(now, far.1);
+            }
         }
     }
 

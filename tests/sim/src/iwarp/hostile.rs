@@ -69,7 +69,7 @@ pub fn hostile(seed: u64) -> Result<(), String> {
     if (host.sends.len(), host.recvs.len()) != (3, 3) {
         return Err(format!("{} and {} completions instead of three each", host.sends.len(), host.recvs.len()));
     }
-    if qp.stream_order() == StreamOrder::Continue {
+    if matches!(qp.stream_order(), StreamOrder::Continue | StreamOrder::Pause) {
         return Err(format!("the stream does not end: {:?}", qp.stream_phase()));
     }
     if qp.stream_order() == StreamOrder::ShutDown {

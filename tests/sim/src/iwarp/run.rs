@@ -188,7 +188,9 @@ impl Run {
     fn exchange(&mut self, trouble: Trouble) -> Result<(), String> {
         let due = self.rng.below(3000);
         for step in 0..STEPS_MAX {
-            self.now = Instant(self.now.0 + STEP_NS);
+            // The wait for a receive is long.
+            let pace = if trouble == Trouble::Misbehaviour && step > due { 10 } else { 1 };
+            self.now = Instant(self.now.0 + pace * STEP_NS);
             for (qp, host) in self.qps.iter_mut().zip(&mut self.hosts) {
                 if qp.poll_timeout().is_some_and(|deadline| deadline <= self.now) {
                     qp.handle_timeout(self.now, host);
@@ -197,6 +199,9 @@ impl Run {
             let side = self.rng.below(2) as usize;
             if trouble != Trouble::None && step == due {
                 self.strike(trouble, side);
+            }
+            if self.rng.chance(1, 20) {
+                self.post_recvs(side);
             }
             match self.rng.below(5) {
                 0 if self.qps[0].state() == QpState::Rts && self.qps[1].state() == QpState::Rts => self.post(side),
@@ -250,6 +255,14 @@ impl Run {
         self.flows[side].post(&mut self.rng, self.now, ends, &mut self.met);
     }
 
+    fn post_recvs(&mut self, side: usize) {
+        let (far, host) = (&mut self.qps[1 - side], &mut self.hosts[1 - side]);
+        if far.awaits_receive() {
+            self.met.count("wait for a receive");
+        }
+        self.flows[side].post_recvs(self.now, (far, host));
+    }
+
     /// Writes segments, of which TCP takes a part.
     fn transmit(&mut self, side: usize) {
         let (qp, host) = (&mut self.qps[side], &mut self.hosts[side]);
@@ -272,13 +285,16 @@ impl Run {
             qp.stream_sent(self.now, bytes.len(), host);
             self.pipes[side].put(&bytes);
         }
-        self.pipes[side].is_shut |= qp.stream_order() != StreamOrder::Continue;
+        self.pipes[side].is_shut |= !matches!(qp.stream_order(), StreamOrder::Continue | StreamOrder::Pause);
     }
 
     /// Delivers the next bytes, directly where the queue pair says so, or the end of the stream.
     fn deliver(&mut self, side: usize) {
         let pipe = &mut self.pipes[1 - side];
         let (qp, host) = (&mut self.qps[side], &mut self.hosts[side]);
+        if qp.stream_order() == StreamOrder::Pause {
+            return;
+        }
         if pipe.is_empty() {
             if pipe.is_shut && !std::mem::replace(&mut self.ended[side], true) {
                 qp.stream_closed(self.now, false, host);
@@ -318,9 +334,10 @@ impl Run {
         Ok(())
     }
 
-    /// Returns whether nothing is on the way to a side, or waits to be sent to it.
+    /// Returns whether nothing is on the way to a side, and it waits for nothing: a receive, or its turn to begin.
     fn is_quiet(&self, side: usize) -> bool {
-        self.pipes[1 - side].is_empty() && !self.qps[1 - side].wants_stream()
+        let has_all = self.pipes[1 - side].is_empty() && self.qps[side].poll_timeout().is_none();
+        has_all && !self.qps[1 - side].wants_stream()
     }
 
     /// Compares memory, and ends both sides: every request and receive completes exactly once.

@@ -28,7 +28,10 @@ impl Receiver {
             Body::Immediate(untagged, _) => {
                 check_untagged(untagged, Queue::SEND, self.send_msn)?;
                 // Immediate Data ends a WRITE, not a SEND.
-                if self.executor.is_idle() { Ok(()) } else { Err(Refused::protocol(TermError::UNTAGGED_MSN)) }
+                if !self.executor.is_idle() {
+                    return Err(Refused::protocol(TermError::UNTAGGED_MSN));
+                }
+                self.executor.open_recv(parts.core, parts.rq, parts.env).map_err(Refused::message)
             }
             Body::ReadRequest(untagged, _) | Body::AtomicRequest(untagged, _) => {
                 check_untagged(untagged, Queue::READ_REQUEST, self.request_msn)

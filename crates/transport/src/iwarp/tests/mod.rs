@@ -4,5 +4,6 @@ mod ends;
 mod errors;
 mod operations;
 mod pair;
+mod waits;
 
 use pair::{StreamPair, fpdu, params};

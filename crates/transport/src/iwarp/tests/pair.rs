@@ -85,7 +85,15 @@ impl StreamPair {
     }
 
     pub fn recv(&mut self, side: usize, wr_id: u64, sges: &[Sge]) {
-        self.qps[side].post_recv(&RecvWr { wr_id, sges }, &mut self.worlds[side]).unwrap();
+        let (qp, world) = (&mut self.qps[side], &mut self.worlds[side]);
+        qp.post_recv(&RecvWr { wr_id, sges }, world).unwrap();
+        qp.resume_stream(self.now, world);
+    }
+
+    /// Lets the time pass that a message waits for a receive.
+    pub fn end_wait(&mut self, side: usize) {
+        self.now = self.qps[side].poll_timeout().expect("a wait");
+        self.qps[side].handle_timeout(self.now, &mut self.worlds[side]);
     }
 
     /// Lets a side write, and TCP take what it has room for. Returns whether bytes moved.
@@ -114,6 +122,9 @@ impl StreamPair {
 
     /// Delivers the next bytes to a side: directly where it says so.
     pub fn deliver(&mut self, side: usize) -> bool {
+        if self.qps[side].stream_order() == StreamOrder::Pause {
+            return false;
+        }
         let from = 1 - side;
         let waiting = &self.sent[from][self.taken[from]..];
         let mut bytes = &waiting[..waiting.len().min(self.cut)];
@@ -128,7 +139,8 @@ impl StreamPair {
             bytes = later;
         }
         qp.handle_stream(self.now, direct, bytes, world);
-        if moved || self.ended[side] || self.qps[from].stream_order() == StreamOrder::Continue {
+        let is_open = matches!(self.qps[from].stream_order(), StreamOrder::Continue | StreamOrder::Pause);
+        if moved || self.ended[side] || is_open {
             return moved;
         }
         self.ended[side] = true;

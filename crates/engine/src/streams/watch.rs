@@ -1,0 +1,34 @@
+//! The set watches each socket for bytes, unless its queue pair takes none for now, and for room if TCP had none.
+
+use weft_sys::epoll::Interest;
+
+use super::{Entry, Streams};
+
+impl Streams {
+    /// Stops, or goes on, watching for bytes of a stream.
+    pub(super) fn set_paused(&mut self, at: usize, paused: bool) {
+        let Some(stream) = self.stream(at) else { return };
+        if std::mem::replace(&mut stream.paused, paused) != paused {
+            self.paused = if paused { self.paused + 1 } else { self.paused - 1 };
+            self.watch(at);
+        }
+    }
+
+    /// Follows the state of a stream.
+    pub(super) fn watch(&mut self, at: usize) {
+        let (Some(Entry::Stream(stream)), Some(parts)) = (self.table.get_mut(at), &self.parts) else { return };
+        let interest = Interest { readable: !stream.paused, writable: stream.blocked };
+        if stream.watched {
+            let _ = parts.set.modify(&stream.socket, at as u64, interest);
+        } else if !stream.paused {
+            stream.watched = parts.set.add(&stream.socket, at as u64, interest).is_ok();
+        }
+    }
+
+    /// Takes the socket of a paused stream out of the set: its connection is gone, which is found when it is read.
+    pub(super) fn unwatch(&mut self, at: usize) {
+        let (Some(Entry::Stream(stream)), Some(parts)) = (self.table.get_mut(at), &self.parts) else { return };
+        let _ = parts.set.delete(&stream.socket);
+        stream.watched = false;
+    }
+}
