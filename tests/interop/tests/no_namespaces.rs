@@ -256,8 +256,8 @@ fn beside_a_foreign_device(lab: &Lab, script: &str) -> Result<Ended> {
     let (net, weft) = (lab.file("net"), product::weft()?);
     std::fs::create_dir_all(&net)?;
     let inner = lab.bare(lab.client(), WHO, &[]);
-    let at = inner.iter().position(|word| word == "setpriv" || word == "unshare").context("no change of the user")?;
-    let inner = inner[at..].join(" ");
+    let entered = inner.iter().position(|word| *word == lab.client().netns).context("no network namespace")?;
+    let inner = inner[entered + 1..].join(" ");
     let setup = format!(
         "set -e; mount --rbind /sys/class/net {net}; mount -t tmpfs none /sys/class; cd /sys/class; \
          mkdir -p net infiniband/mana_0 infiniband_cm/issue; mount --rbind {net} net; \
