@@ -122,7 +122,7 @@ fn run(name: &'static str, shape: Shape, path: Path, turn: usize) {
                     continue;
                 }
                 // Megabytes at once, of which UC repeats nothing; perftest then waits for ever.
-                let much = option.contains("-q 16 -n 32") || option.contains("-a");
+                let much = option.contains("-q 16") || option.contains("-a");
                 let floods = *transport == "UC" && much && matches!(shape, Shape::Two { .. });
                 if floods && !lab.has_two_users() {
                     skip::skip(
