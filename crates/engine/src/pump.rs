@@ -158,7 +158,7 @@ impl Pump {
             return 0;
         }
         let Pump { hca, streams, .. } = self;
-        let came = streams.receive(hca, now);
+        let came = streams.receive(hca, now, thorough);
         self.stream_poll.on_socket_poll(now, came.reads > 0);
         if came.reads > 0 {
             self.socket_poll.on_frames(now);
@@ -289,7 +289,7 @@ impl Pump {
         if self.streams.are_open() {
             came += self.receive_streams(now, thorough);
         }
-        if thorough || self.socket_poll.is_due(now) {
+        if thorough || self.packets_are_due(now) {
             let packets = self.receive(now, thorough);
             self.socket_poll.on_socket_poll(now, packets > 0);
             came += packets;
@@ -298,6 +298,15 @@ impl Pump {
         self.timers(now);
         self.transmit(now);
         came
+    }
+
+    /// Whether it is time to read the sockets for packets. A program with streams alone pays for that as for a message.
+    #[inline]
+    fn packets_are_due(&self, now: Instant) -> bool {
+        if self.streams.are_open() && !self.hca.awaits_packets() {
+            return self.socket_poll.is_due_idle(now);
+        }
+        self.socket_poll.is_due(now)
     }
 
     /// Records that the process's objects may have changed: passes new needs on to the links, and schedules one report

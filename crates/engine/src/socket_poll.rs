@@ -6,6 +6,8 @@ use weft_verbs::{Duration, Instant};
 
 /// How long packets may wait while frames arrive.
 const INTERVAL: Duration = Duration::from_micros(10);
+/// How long packets may wait that no queue pair awaits: those of a peer that this side does not know yet.
+const IDLE_INTERVAL: Duration = Duration::from_micros(100);
 /// How long after an arrival its kind counts as still arriving.
 const LATELY: Duration = Duration::from_micros(200);
 
@@ -34,6 +36,12 @@ impl SocketPollInterval {
         if packets {
             self.packets_at = now;
         }
+    }
+
+    /// Whether it is time to read the sockets although no queue pair awaits packets.
+    #[inline]
+    pub fn is_due_idle(&self, now: Instant) -> bool {
+        now.since(self.at) >= IDLE_INTERVAL
     }
 
     /// Whether it is time to read the sockets.
@@ -66,5 +74,6 @@ mod tests {
         assert!(!socket_poll.is_due(at(212)), "packets came long ago");
         socket_poll.on_socket_poll(at(300), false);
         assert!(socket_poll.is_due(at(412)), "frames too");
+        assert!(socket_poll.is_due_idle(at(412)) && !socket_poll.is_due_idle(at(399)));
     }
 }

@@ -19,8 +19,10 @@ const STAGED_BYTES_MAX: usize = 64 << 10;
 const BULK_BYTES_MIN: usize = 16 << 10;
 /// Staged bytes of a read in that case: the next header, which says where the following bytes go.
 const BULK_STAGED_BYTES: usize = 512;
-/// Room in the send buffer below which it is measured again.
+/// Room in the send buffer below which it is measured again, and the part of the last measurement: a young connection has
+/// less altogether.
 const ROOM_LOW: usize = 64 << 10;
+const ROOM_LOW_PART: usize = 4;
 /// Bytes sent at once after which it is measured again.
 const BULK_SENT_BYTES: usize = 16 << 10;
 /// Room in the send buffer for what TCP adds to each send.
@@ -68,8 +70,9 @@ pub enum Sent {
 #[derive(Debug)]
 pub struct StreamSocket {
     fd: OwnedFd,
-    /// Room in the send buffer at least, by the last measurement; zero asks for another.
+    /// Room in the send buffer at least, by the last measurement; below `room_low` another is due.
     room: usize,
+    room_low: usize,
     /// Most bytes lately went to their destination directly.
     bulk: bool,
 }
@@ -82,7 +85,7 @@ impl StreamSocket {
     pub fn new(fd: OwnedFd) -> io::Result<StreamSocket> {
         tcp::prepare(&fd)?;
         fork::track(&fd);
-        Ok(StreamSocket { fd, room: 0, bulk: false })
+        Ok(StreamSocket { fd, room: 0, room_low: ROOM_LOW, bulk: false })
     }
 
     /// Returns the payload of TCP's segments in bytes, if the kernel tells.
@@ -93,10 +96,11 @@ impl StreamSocket {
     /// Returns the bytes that the send buffer takes, roughly, and at least one: TCP mostly takes a little more than its
     /// buffer has room for. Asks the kernel only where the last answer may be wrong by much.
     pub fn room(&mut self) -> usize {
-        if self.room < ROOM_LOW {
+        if self.room < self.room_low {
             let free = tcp::send_room(&self.fd).unwrap_or(ROOM_ASSUMED);
             // The buffer's limit counts the kernel's structures.
             self.room = free - free / 16;
+            self.room_low = ROOM_LOW.min(self.room / ROOM_LOW_PART).max(1);
         }
         self.room.max(1)
     }
@@ -261,4 +265,34 @@ fn is_full(error: &io::Error) -> bool {
 
 fn is_unmapped(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EFAULT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_messages_seldom_measure_the_send_buffer() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut socket = StreamSocket::new(near.into()).unwrap();
+        let whole = socket.room();
+        assert!(whole > 4 * (SEND_OVERHEAD + 8), "a young connection has room for some messages");
+        socket.on_sent(8, false);
+        assert_eq!(socket.room(), whole - 8 - SEND_OVERHEAD, "by count");
+        let (mut messages, mut before) = (1, socket.room());
+        loop {
+            socket.on_sent(8, false);
+            messages += 1;
+            let room = socket.room();
+            if room > before {
+                break;
+            }
+            assert_eq!(room, before - 8 - SEND_OVERHEAD);
+            before = room;
+        }
+        assert!(messages >= 3, "the count ends with a measurement");
+        socket.on_sent(8, true);
+        assert!(socket.room() > before, "a full buffer is measured at once");
+    }
 }

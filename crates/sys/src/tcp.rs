@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-use libc::{SYS_recvmsg, SYS_sendmsg, c_int, msghdr, syscall};
+use libc::{SYS_recvfrom, SYS_recvmsg, SYS_sendmsg, SYS_sendto, c_int, c_long, c_void, msghdr, syscall};
 
 use crate::sockopt;
 pub use crate::vm::{PIECES_MAX, Piece};
@@ -35,11 +35,23 @@ pub fn prepare(fd: impl AsFd) -> io::Result<()> {
 /// is gone.
 pub fn send(fd: impl AsFd, pieces: &[Piece], ends_record: bool) -> io::Result<usize> {
     let end = if ends_record { libc::MSG_EOR } else { 0 };
-    let header = header(pieces);
+    let flags: c_int = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | end;
+    let fd = fd.as_fd().as_raw_fd();
     loop {
-        let flags: c_int = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | end;
-        // SAFETY: there is no name and no control block; the kernel only reads the pieces, and checks them (EFAULT).
-        let count = unsafe { syscall(SYS_sendmsg, fd.as_fd().as_raw_fd(), &raw const header, flags) };
+        let count = match pieces {
+            // A list of one costs the kernel as much again as a small message.
+            [piece] => {
+                let (at, none) = (address(piece), std::ptr::null::<c_void>());
+                // SAFETY: there is no name; the kernel only reads the piece, and checks it (EFAULT).
+                unsafe { syscall(SYS_sendto, fd, at, piece.len, flags, none, NO_NAME) }
+            }
+            _ => {
+                let header = header(pieces);
+                // SAFETY: there is no name and no control block; the kernel only reads the pieces, and checks them
+                // (EFAULT).
+                unsafe { syscall(SYS_sendmsg, fd, &raw const header, flags) }
+            }
+        };
         match done(count) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             result => return result,
@@ -56,10 +68,20 @@ pub fn send(fd: impl AsFd, pieces: &[Piece], ends_record: bool) -> io::Result<us
 /// # Safety
 /// The pieces that are mapped may be written to.
 pub unsafe fn receive(fd: impl AsFd, pieces: &[Piece]) -> io::Result<usize> {
-    let mut header = header(pieces);
+    let fd = fd.as_fd().as_raw_fd();
     loop {
-        // SAFETY: there is no name and no control block; the caller vouches for the pieces.
-        let count = unsafe { syscall(SYS_recvmsg, fd.as_fd().as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
+        let count = match pieces {
+            [piece] => {
+                let (at, none) = (address(piece), std::ptr::null::<c_void>());
+                // SAFETY: there is no name; the caller vouches for the piece.
+                unsafe { syscall(SYS_recvfrom, fd, at, piece.len, libc::MSG_DONTWAIT, none, none) }
+            }
+            _ => {
+                let mut header = header(pieces);
+                // SAFETY: there is no name and no control block; the caller vouches for the pieces.
+                unsafe { syscall(SYS_recvmsg, fd, &raw mut header, libc::MSG_DONTWAIT) }
+            }
+        };
         match done(count) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             result => return result,
@@ -92,6 +114,13 @@ pub fn unacknowledged(fd: impl AsFd) -> io::Result<usize> {
     if rc == 0 { Ok(usize::try_from(bytes).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Length of the name that no call gives.
+const NO_NAME: c_long = 0;
+
+fn address(piece: &Piece) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(piece.addr)
+}
+
 fn header(pieces: &[Piece]) -> msghdr {
     // SAFETY: msghdr is plain data; zero is a valid value for each field.
     let mut header: msghdr = unsafe { std::mem::zeroed() };
@@ -100,7 +129,7 @@ fn header(pieces: &[Piece]) -> msghdr {
     header
 }
 
-fn done(count: libc::c_long) -> io::Result<usize> {
+fn done(count: c_long) -> io::Result<usize> {
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 

@@ -68,6 +68,8 @@ pub struct Streams {
     blocked: usize,
     paused: usize,
     lingering: usize,
+    /// When the set was last asked.
+    looked_at: Instant,
     /// The earliest end of a lingering socket's time.
     linger_end: Option<Instant>,
     /// Queue pairs whose streams ended, for the daemon.

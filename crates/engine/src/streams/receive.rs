@@ -9,6 +9,8 @@ use crate::adapter::Adapter;
 
 /// Reads of one stream in one turn; the others get theirs before it goes on.
 const READS_MAX: usize = 8;
+/// Time between two looks at lingering sockets beside the only stream: nothing waits for them.
+const LINGERING_INTERVAL: Duration = Duration::from_micros(200);
 
 /// Arrivals of a receive turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -27,14 +29,17 @@ enum Left {
 }
 
 impl Streams {
-    /// Receives from every stream that has bytes.
-    pub fn receive(&mut self, hca: &mut Adapter, now: Instant) -> Arrivals {
+    /// Receives from every stream that has bytes. `thorough`: and from lingering sockets at once.
+    pub fn receive(&mut self, hca: &mut Adapter, now: Instant, thorough: bool) -> Arrivals {
         let mut came = Arrivals::default();
-        if let Some(at) = self.only() {
+        if let Some(at) = self.only()
+            && (self.lingering == 0 || !thorough && now.since(self.looked_at) < LINGERING_INTERVAL)
+        {
             // Its socket is read at once: to ask whether it is readable costs as much.
             self.receive_from(at, hca, now, &mut came);
             return came;
         }
+        self.looked_at = now;
         let Some(parts) = &mut self.parts else { return came };
         let mut ready = std::mem::take(&mut parts.ready);
         if parts.set.wait(&mut ready, Some(Duration::ZERO)).is_err() {
@@ -67,9 +72,9 @@ impl Streams {
         came
     }
 
-    /// Returns the only socket, if reading it is all there is to do.
+    /// Returns the socket of the only stream, if reading it is all there is to do for it.
     fn only(&self) -> Option<usize> {
-        let is_only = self.by_qp.len() == 1 && self.blocked == 0 && self.paused == 0 && self.lingering == 0;
+        let is_only = self.by_qp.len() == 1 && self.blocked == 0 && self.paused == 0;
         if is_only { self.by_qp.values().next().copied() } else { None }
     }
 
