@@ -247,7 +247,7 @@ fn a_remote_shell_starts_programs() {
             Ok(())
         });
         let layers = [
-            ("TCP", "--mca pml ob1 --mca btl self,tcp --mca osc rdma,pt2pt"),
+            ("TCP", "--mca pml ob1 --mca btl self,tcp --mca osc ^ucx"),
             (
                 "UCX",
                 "--mca pml ucx --mca btl self --mca osc ucx --mca opal_common_ucx_tls any \
