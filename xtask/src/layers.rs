@@ -20,6 +20,7 @@ pub const PURE: &[&str] = &[
     "weft-fabric",
     "weft-sm",
     "weft-ipoib",
+    "weft-rpcrdma",
 ];
 
 /// Height of every crate. A new crate needs a line here, or the check fails.
@@ -35,6 +36,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-fabric", 3),
     ("weft-sm", 3),
     ("weft-ipoib", 2),
+    ("weft-rpcrdma", 0),
     // Crates below the I/O line, and those that use them.
     ("weft-sys", 0),
     ("weft-shm", 2),

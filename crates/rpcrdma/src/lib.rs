@@ -1,0 +1,8 @@
+//! RPC-over-RDMA version 1 (RFC 8166), the transport of NFS over RDMA. Values in, values out: the owner of a queue pair
+//! feeds received SENDs and completions, and posts the operations that come out.
+//!
+//! - [`wire`]: transport headers with their chunk lists, and RDMA CM's private data (RFC 8797).
+#![forbid(unsafe_code)]
+
+pub mod limits;
+pub mod wire;
