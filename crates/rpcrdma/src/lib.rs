@@ -2,7 +2,9 @@
 //! feeds received SENDs and completions, and posts the operations that come out.
 //!
 //! - [`wire`]: transport headers with their chunk lists, and RDMA CM's private data (RFC 8797).
+//! - [`nfs`]: the data of NFS calls and replies that chunks may carry (RFC 8267).
 #![forbid(unsafe_code)]
 
 pub mod limits;
+pub mod nfs;
 pub mod wire;
