@@ -3,20 +3,28 @@
 //!
 //! - [`wire`]: transport headers with their chunk lists, and RDMA CM's private data (RFC 8797);
 //! - [`nfs`]: the data of NFS calls and replies that chunks may carry (RFC 8267);
-//! - [`Responder`]: the server's end of a connection.
+//! - [`Responder`]: the server's end of a connection;
+//! - [`Requester`]: the client's end.
 #![forbid(unsafe_code)]
 
 mod backchannel;
+mod eligible;
 mod fault;
 pub mod limits;
 pub mod nfs;
 mod operation;
+mod requester;
 mod responder;
 pub mod wire;
 
 pub use backchannel::BackchannelError;
+pub use eligible::EligibleData;
 pub use fault::PeerFault;
 pub use operation::{RemoteRead, RemoteWrite, SendPlan};
+pub use requester::{
+    CallError, OfferedMemory, RegisteredMemory, Registration, RegistrationFailed, ReplyBody, Requester,
+    RequesterConfig, RequesterEvent,
+};
 pub use responder::{
     Assembly, CallId, ReplyError, ReplyPlan, ReplyRefusal, Responder, ResponderAction, ResponderConfig,
 };

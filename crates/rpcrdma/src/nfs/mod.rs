@@ -13,18 +13,15 @@ mod v4;
 
 use std::ops::Range;
 
+use crate::eligible::EligibleData;
 use crate::wire::xdr::XdrReader;
 use fields::{Arguments, Results};
 
-/// What the transport needs to know of a call.
+/// An RPC call, as far as the transport needs to know it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CallInfo {
-    /// DDP-eligible data of the call: ranges of the message, without padding, in order.
-    pub arguments: Vec<Range<usize>>,
-    /// DDP-eligible results of the call, in order: the most bytes that each can have.
-    pub results: Vec<u32>,
-    /// Longest reply without the data of these results, in bytes. `None`: only the server knows.
-    pub reply_max: Option<usize>,
+    /// The DDP-eligible data.
+    pub eligible: EligibleData,
     protocol: Protocol,
 }
 
@@ -64,7 +61,8 @@ impl CallInfo {
             _ => return None,
         };
         let reply_max = bound.map(|bound| rpc::REPLY_HEADER_MAX_BYTES + bound);
-        Some(CallInfo { arguments: found.data, results: found.results, reply_max, protocol })
+        let eligible = EligibleData { arguments: found.data, results: found.results, reply_max };
+        Some(CallInfo { eligible, protocol })
     }
 
     /// Finds the DDP-eligible data of the call's reply: ranges of the message, without padding, in order. The first one

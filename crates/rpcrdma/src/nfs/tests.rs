@@ -41,7 +41,7 @@ fn compound(minor: u32, operations: u32) -> Xdr {
 #[track_caller]
 fn check_argument(message: &Xdr, data: &[u8]) -> CallInfo {
     let info = CallInfo::parse(&message.0);
-    let [range] = &info.arguments[..] else { panic!("{:?}", info.arguments) };
+    let [range] = &info.eligible.arguments[..] else { panic!("{:?}", info.eligible.arguments) };
     assert_eq!(&message.0[range.clone()], data);
     info
 }
@@ -63,7 +63,7 @@ fn check_restored(info: &CallInfo, reply: &Xdr, results: &[&[u8]]) {
 fn nfsv3_write_and_symlink_have_an_eligible_argument() {
     let write = call(3, 7).opaque(&[1; 28]).words(&[0, 512, 5, 2]).opaque(b"hello");
     let info = check_argument(&write, b"hello");
-    assert_eq!((info.results, info.reply_max), (vec![], Some(424 + 512)));
+    assert_eq!((info.eligible.results, info.eligible.reply_max), (vec![], Some(424 + 512)));
     let attributes = [1, 0o777, 0, 0, 1, 0, 4096, 2, 7, 8, 1];
     let link = call(3, 10).opaque(&[1; 28]).opaque(b"name").words(&attributes).opaque(b"../target");
     check_argument(&link, b"../target");
@@ -72,7 +72,7 @@ fn nfsv3_write_and_symlink_have_an_eligible_argument() {
 #[test]
 fn nfsv3_read_and_readlink_have_an_eligible_result() {
     let read = CallInfo::parse(&call(3, 6).opaque(&[1; 28]).words(&[0, 0, 65536]).0);
-    assert_eq!((read.results.clone(), read.arguments.len()), (vec![65536], 0));
+    assert_eq!((read.eligible.results.clone(), read.eligible.arguments.len()), (vec![65536], 0));
     let with_attributes = reply().words(&[0, 1]).zeros(84).words(&[7, 1]).opaque(b"content");
     check_restored(&read, &with_attributes, &[b"content"]);
     check_restored(&read, &reply().words(&[0, 0, 3, 1]).opaque(b"abc"), &[b"abc"]);
@@ -87,7 +87,7 @@ fn nfsv3_read_and_readlink_have_an_eligible_result() {
 #[test]
 fn nfsv3_directories_say_how_long_the_reply_is() {
     let readdirplus = call(3, 17).opaque(&[1; 28]).words(&[0, 0, 0, 0, 1000, 32768]);
-    assert_eq!(CallInfo::parse(&readdirplus.0).reply_max, Some(424 + 512 + 32768));
+    assert_eq!(CallInfo::parse(&readdirplus.0).eligible.reply_max, Some(424 + 512 + 32768));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn nfsv4_has_a_result_for_each_read_in_order() {
     let call = compound(2, 6).words(&[53]).zeros(32).words(&[22]).opaque(&[1; 20]);
     let call = read(read(call, 100), 200).words(&[27, 9, 1, 2]);
     let info = CallInfo::parse(&call.0);
-    assert_eq!((info.results.clone(), info.reply_max), (vec![100, 200, PATH_MAX], None));
+    assert_eq!((info.eligible.results.clone(), info.eligible.reply_max), (vec![100, 200, PATH_MAX], None));
     let begin =
         |status, count| reply().words(&[status]).opaque(b"tag").words(&[count, 53, 0]).zeros(36).words(&[22, 0]);
     let read = |xdr: Xdr, data| xdr.words(&[25, 0, 1]).opaque(data);
@@ -152,7 +152,7 @@ proptest::proptest! {
         let mut call = call(version, procedure).0;
         call.append(&mut message);
         let info = CallInfo::parse(&call);
-        for range in &info.arguments {
+        for range in &info.eligible.arguments {
             assert!(call.get(range.clone()).is_some());
         }
         let reply = [&reply().0[..], &call[64..]].concat();

@@ -78,7 +78,7 @@ impl Assembly {
         for (position, chunk) in chunks {
             let position = *position as usize;
             let before = position.checked_sub(self.len).ok_or(Malformed::Position)?;
-            if position % 4 != 0 || before > stream.len() - taken {
+            if !position.is_multiple_of(4) || before > stream.len() - taken {
                 return Err(Malformed::Position);
             }
             self.append_stream(stream, taken..taken + before);

@@ -125,10 +125,8 @@ fn results_that_are_no_parts_of_the_reply_leave_the_call_waiting() {
     let lists = ChunkLists { writes: vec![chunk], ..ChunkLists::default() };
     responder.handle_receive(&call(1, Body::Msg(lists), &[0; 8])).expect("valid");
     drain(&mut responder);
-    let beyond = [40..104];
-    assert_eq!(responder.reply(CallId(0), 100, &beyond), Err(ReplyError::Results));
-    let inside = [40..97];
-    assert_eq!(responder.reply(CallId(0), 100, &inside).expect("waits").writes.len(), 1);
+    assert_eq!(responder.reply(CallId(0), 100, std::slice::from_ref(&(40..104))), Err(ReplyError::Results));
+    assert_eq!(responder.reply(CallId(0), 100, std::slice::from_ref(&(40..97))).expect("waits").writes.len(), 1);
 }
 
 #[test]
