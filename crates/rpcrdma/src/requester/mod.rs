@@ -187,18 +187,20 @@ impl Requester {
         invalidated: Option<u32>,
         memory: &mut impl Registration,
     ) -> Result<Option<RequesterEvent>, PeerFault> {
-        if invalidated.is_some() && !self.config.local.remote_invalidation {
-            return Err(PeerFault::Invalidation);
-        }
+        // The key is invalid, whatever else is wrong with the SEND.
+        let owner = invalidated.and_then(|key| self.forget_key(key));
         let (header, len) = Header::parse(payload)?;
         let message = len..payload.len();
         let body = payload.get(message.clone()).unwrap_or_default();
+        if invalidated.is_some() && !self.may_invalidate(header.xid, owner) {
+            return Err(PeerFault::Invalidation);
+        }
         if let Body::Msg(lists) = &header.body
             && message_type(body) == Some(MessageType::Call)
         {
-            return self.handle_backchannel_call(header.xid, lists, message, body, invalidated);
+            return self.handle_backchannel_call(header.xid, lists, message, body);
         }
-        self.handle_reply(header, message, body, invalidated, memory)
+        self.handle_reply(header, message, body, memory)
     }
 
     fn handle_backchannel_call(
@@ -207,15 +209,28 @@ impl Requester {
         lists: &ChunkLists,
         message: Range<usize>,
         body: &[u8],
-        invalidated: Option<u32>,
     ) -> Result<Option<RequesterEvent>, PeerFault> {
-        match invalidated {
-            Some(_) => Err(PeerFault::Invalidation),
-            None if !lists.is_empty() => Err(PeerFault::Chunks),
-            None if xid(body) != Some(header_xid) => Err(PeerFault::Message),
-            None if !self.backchannel.called(header_xid) => Err(PeerFault::Credits),
-            None => Ok(Some(RequesterEvent::BackchannelCall(message))),
+        if !lists.is_empty() {
+            return Err(PeerFault::Chunks);
         }
+        if xid(body) != Some(header_xid) {
+            return Err(PeerFault::Message);
+        }
+        if !self.backchannel.called(header_xid) {
+            return Err(PeerFault::Credits);
+        }
+        Ok(Some(RequesterEvent::BackchannelCall(message)))
+    }
+
+    /// Notes that a key is invalid. Returns the call that offered it.
+    fn forget_key(&mut self, key: u32) -> Option<u32> {
+        self.calls.iter_mut().find_map(|(xid, call)| call.forget_key(key).then_some(*xid))
+    }
+
+    /// Whether a SEND about a call may invalidate a key that `owner` offered. Keys of an abandoned call are forgotten.
+    fn may_invalidate(&self, xid: u32, owner: Option<u32>) -> bool {
+        let is_abandoned = || self.calls.get(&xid).is_some_and(|call| call.state == PendingState::Abandoned);
+        self.config.local.remote_invalidation && (owner == Some(xid) || owner.is_none() && is_abandoned())
     }
 
     fn handle_reply(
@@ -223,18 +238,11 @@ impl Requester {
         header: Header,
         message: Range<usize>,
         body: &[u8],
-        invalidated: Option<u32>,
         memory: &mut impl Registration,
     ) -> Result<Option<RequesterEvent>, PeerFault> {
         let xid = header.xid;
-        let Some(call) = self.calls.get_mut(&xid) else {
-            // A reply to no call is discarded, but no call offered the key that it invalidated.
-            return if invalidated.is_some() { Err(PeerFault::Invalidation) } else { Ok(None) };
-        };
-        // A reply to an abandoned call may invalidate a key that is invalid already.
-        if let Some(key) = invalidated.filter(|_| call.state == PendingState::Waiting) {
-            call.invalidated(key)?;
-        }
+        // A reply to no call is discarded.
+        let Some(call) = self.calls.get_mut(&xid) else { return Ok(None) };
         let event = match &header.body {
             Body::Done => return Ok(None),
             Body::Error(error) => RequesterEvent::Error { xid, error: *error },

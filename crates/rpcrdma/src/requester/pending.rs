@@ -33,11 +33,10 @@ impl PendingCall {
         self.keys.drain(..).for_each(|key| memory.invalidate(key));
     }
 
-    /// Notes that the peer's SEND invalidated a key.
-    pub(super) fn invalidated(&mut self, key: u32) -> Result<(), PeerFault> {
-        let at = self.keys.iter().position(|offered| *offered == key).ok_or(PeerFault::Invalidation)?;
-        self.keys.swap_remove(at);
-        Ok(())
+    /// Notes that the peer's SEND invalidated a key. Returns whether this call offered it.
+    pub(super) fn forget_key(&mut self, key: u32) -> bool {
+        let at = self.keys.iter().position(|offered| *offered == key);
+        at.map(|at| self.keys.swap_remove(at)).is_some()
     }
 
     /// Checks the chunks that a reply returns. Returns the bytes written to each write chunk and to the reply chunk.
