@@ -10,6 +10,8 @@
 mod backchannel;
 mod eligible;
 mod fault;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod limits;
 pub mod nfs;
 mod operation;

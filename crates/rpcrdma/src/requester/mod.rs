@@ -6,8 +6,11 @@
 //! until its reply, its error or [`Requester::abandon`], and no longer: results are handed over after the keys became
 //! invalid (RFC 8166 §4.4).
 
+mod config;
+mod errors;
 mod pending;
 mod plan;
+mod registration;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,84 +20,13 @@ use crate::eligible::EligibleData;
 use crate::fault::PeerFault;
 use crate::limits::{BACKCHANNEL_CREDITS, CREDITS_INITIAL, CREDITS_MAX};
 use crate::operation::{SendPlan, without};
-use crate::wire::{
-    Body, Chunk, ChunkLists, Header, MessageType, PrivateData, RdmaError, ReadSegment, Segment, message_type, xid,
-};
+use crate::wire::{Body, Chunk, ChunkLists, Header, MessageType, RdmaError, ReadSegment, Segment, message_type, xid};
 
+pub use config::RequesterConfig;
+pub use errors::CallError;
 use pending::{PendingCall, PendingState};
 use plan::{ArgumentForm, CallPlan};
-
-/// Configuration of a requester.
-#[derive(Clone, Copy, Debug)]
-pub struct RequesterConfig {
-    /// Private data that this end announced.
-    pub local: PrivateData,
-    /// Private data that the peer announced.
-    pub peer: PrivateData,
-    /// Calls that may be unanswered at a time: the receives that are posted for their replies.
-    pub credits: u32,
-    /// Longest reply, without eligible results, of a call whose reply has no known bound; in bytes.
-    pub reply_max_bytes: usize,
-}
-
-/// Memory that a call offers to the responder, and the access to it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum OfferedMemory {
-    /// A range of the call's message, for READs.
-    Call(Range<usize>),
-    /// Memory for a result, for WRITEs.
-    Result {
-        /// Index among [`EligibleData::results`].
-        index: usize,
-        /// Bytes.
-        len: usize,
-    },
-    /// Memory for the whole reply, for WRITEs.
-    Reply {
-        /// Bytes.
-        len: usize,
-    },
-}
-
-/// Registered memory: key and address.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RegisteredMemory {
-    /// R_Key, or STag. No two registrations in use have the same.
-    pub handle: u32,
-    /// Address of the first byte.
-    pub address: u64,
-}
-
-/// The owner cannot register memory now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("memory for the call's chunks cannot be registered")]
-pub struct RegistrationFailed;
-
-/// Registration of one call's memory by the owner.
-pub trait Registration {
-    /// Registers memory of the call `xid` for remote access of the kind that it needs, and no other.
-    fn register(&mut self, xid: u32, memory: OfferedMemory) -> Result<RegisteredMemory, RegistrationFailed>;
-
-    /// Makes a key invalid. When this returns, the peer can no longer reach the memory.
-    fn invalidate(&mut self, handle: u32);
-}
-
-/// Reason why a call cannot be sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum CallError {
-    /// All credits are in use: try again after the next reply.
-    #[error("no credit for a call")]
-    NoCredit,
-    /// The call does not fit into any form.
-    #[error("the call is too long")]
-    TooLong,
-    /// The message is not an RPC call, or its transaction is in use.
-    #[error("not an RPC call with a new xid")]
-    Message,
-    /// Memory cannot be registered.
-    #[error(transparent)]
-    Registration(#[from] RegistrationFailed),
-}
+pub use registration::{OfferedMemory, RegisteredMemory, Registration, RegistrationFailed};
 
 /// Place of a reply's message, without its chunked results.
 #[derive(Clone, PartialEq, Eq, Debug)]

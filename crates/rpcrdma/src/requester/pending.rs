@@ -1,6 +1,6 @@
 //! A call that waits for its reply: the chunks that it offered, and the keys that are valid until then.
 
-use super::Registration;
+use super::registration::Registration;
 use crate::fault::PeerFault;
 use crate::wire::{Chunk, ChunkLists};
 

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::{CallError, RequesterConfig};
+use super::config::RequesterConfig;
+use super::errors::CallError;
 use crate::eligible::EligibleData;
 use crate::limits::{MESSAGE_MAX_BYTES, WRITE_CHUNKS_MAX};
 use crate::operation::{are_items, bytes_in, without};

@@ -1,6 +1,7 @@
 //! A requester's calls, replies, and peers that forge them.
 
 use super::*;
+use crate::wire::PrivateData;
 
 const END: PrivateData = PrivateData { remote_invalidation: true, send_bytes: 1024, receive_bytes: 1024 };
 const CONFIG: RequesterConfig = RequesterConfig { local: END, peer: END, credits: 4, reply_max_bytes: 9000 };

@@ -10,7 +10,7 @@
 use zerocopy::byteorder::big_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::header::Malformed;
+use super::malformed::Malformed;
 use super::xdr::XdrReader;
 use crate::limits::{CHUNK_SEGMENTS_MAX, MESSAGE_MAX_BYTES, READ_SEGMENTS_MAX, WRITE_CHUNKS_MAX};
 

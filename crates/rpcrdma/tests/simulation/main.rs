@@ -15,6 +15,7 @@ use world::{Forger, Tally, World};
 
 const SEEDS: u64 = 200;
 
+#[expect(clippy::disallowed_methods, reason = "a test's settings are the environment's")]
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
