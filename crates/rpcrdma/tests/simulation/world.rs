@@ -301,17 +301,20 @@ impl World {
         let results = CallInfo::parse(&call).results_of(&reply);
         let plan = self.responder.reply(id, reply.len(), &results).expect("waits for a reply");
         self.serve();
-        self.return_reply(&plan, &reply)
+        self.return_reply(&plan, &reply, results.len())
     }
 
-    fn return_reply(&mut self, plan: &ReplyPlan, reply: &[u8]) -> Result<(), Ended> {
+    fn return_reply(&mut self, plan: &ReplyPlan, reply: &[u8], results: usize) -> Result<(), Ended> {
         for write in &plan.writes {
             self.assert_offered(write.target);
             let data = &reply[write.source.clone()];
             self.memory.write(write.target, data).map_err(|refused| self.refused(&refused))?;
         }
-        if let Some(refusal) = &plan.refusal {
-            assert_eq!(self.forger, Some(Forger::Requester), "{refusal}");
+        let written: usize = plan.writes.iter().map(|write| write.source.len()).sum();
+        let inline: usize = plan.send.body.iter().map(|range| range.len()).sum();
+        match &plan.refusal {
+            Some(refusal) => assert_eq!(self.forger, Some(Forger::Requester), "{refusal}"),
+            None => assert!(written + inline + 3 * results >= reply.len(), "all but padding is returned"),
         }
         self.send_to_client(&plan.send, reply);
         Ok(())
