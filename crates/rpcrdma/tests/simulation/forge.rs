@@ -23,11 +23,12 @@ fn forge_segment(rng: &mut Rng, mut header: Header, body: &[u8]) -> Vec<u8> {
         let mut segments: Vec<&mut Segment> = reads.chain(written).collect();
         let at = rng.within(0..=segments.len().max(1) - 1);
         if let Some(segment) = segments.get_mut(at) {
-            match rng.within(0..=4) {
-                0 => segment.length += 1,
+            match rng.within(0..=5) {
+                0 => segment.length = segment.length.saturating_add(1),
                 1 => segment.length = segment.length.saturating_sub(1),
-                2 => segment.length *= 2,
-                3 => segment.offset = segment.offset.wrapping_add(1),
+                2 => segment.length = segment.length.saturating_mul(2),
+                3 => segment.length /= 2,
+                4 => segment.offset = segment.offset.wrapping_add(1),
                 _ => segment.handle ^= 1,
             }
         }
