@@ -257,8 +257,14 @@ fn run(table: &mut Table, sides: &Sides, case: &Case, cable: u32, server: Server
                 stays: has(Stays),
             };
             let waits = has(Races) && server == Server::Kernel;
-            let tries = if has(Races) { TRIES_MAX } else { 1 };
-            let outcome = until_late_enough(tries, &[REFUSED], |tried| {
+            // A receiver of a group is attached some time after it has joined; it waits for ever for what was sent
+            // before.
+            let (tries, signs): (u32, &[&[&str]]) = match (has(Races), has(Unreliable)) {
+                (true, _) => (TRIES_MAX, &[REFUSED]),
+                (false, true) => (3, &[&["was killed after"]]),
+                (false, false) => (1, &[]),
+            };
+            let outcome = until_late_enough(tries, signs, |tried| {
                 pair.env = weather.iter().map(|weather| ("WEFT_FAULT", weather.clone())).collect();
                 if waits {
                     let by = HEAD_START * (tried + 1);
