@@ -4,7 +4,7 @@
 
 use crate::cm::{self, CmMessage, IpCmHeader};
 use crate::icrc::{self, Flow};
-use crate::iwarp::{Body, NegotiationFrame, SegmentHeader, Terminate};
+use crate::iwarp::{Body, MpaFlags, NegotiationFrame, SegmentHeader, Terminate};
 use crate::mad::{self, Gmp, Mad};
 use crate::packet::HeaderBuf;
 use crate::{Packet, pcapng, roce};
@@ -88,12 +88,17 @@ pub fn mad(bytes: &[u8]) {
     mad::subn::round_trip(&smp.data);
 }
 
-/// Reads any bytes as a frame that negotiates an iWARP connection; a frame that was read is written again unchanged.
+/// Reads any bytes as a frame that negotiates an iWARP connection; a frame that was read is written again unchanged,
+/// except for the S flag of revisions that reserve it.
 pub fn mpa(bytes: &[u8]) {
     if let Ok(Some((frame, len))) = NegotiationFrame::parse(bytes) {
         let mut again = Vec::new();
         frame.write(&mut again);
-        assert_eq!(again, bytes[..len]);
+        let mut read = bytes[..len].to_vec();
+        if frame.revision < 2 {
+            read[16] &= !MpaFlags::ENHANCED.bits();
+        }
+        assert_eq!(again, read);
     }
 }
 
@@ -195,3 +200,11 @@ pub type Target = fn(&[u8]);
 /// Every target by name.
 pub const TARGETS: [(&str, Target); 7] =
     [("packet", packet), ("frame", frame), ("cm", cm), ("mad", mad), ("mpa", mpa), ("ddp", ddp), ("rdmap", rdmap)];
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_s_flag_of_revision_1_is_reserved() {
+        super::mpa(&[b"MPA ID Req Frame", &[0x10, 1, 0, 9][..], &[9; 9]].concat());
+    }
+}
