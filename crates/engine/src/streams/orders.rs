@@ -1,4 +1,4 @@
-//! Orders of queue pairs for their sockets: to shut down one direction, or to close.
+//! Orders of queue pairs for their sockets: to pause, to shut down one direction, or to close.
 
 use weft_transport::StreamOrder;
 use weft_verbs::{Instant, QpId};
