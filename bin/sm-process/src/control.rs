@@ -248,6 +248,11 @@ impl Conversation {
         Ok(Conversation(fd))
     }
 
+    /// Process ID of the manager, as far as this PID namespace sees it.
+    pub fn process(&self) -> Option<u32> {
+        unix::peer_credentials(&self.0).ok().map(|manager| manager.pid).filter(|pid| *pid != 0)
+    }
+
     /// Sends a line and passes the answer to `take`, piece by piece.
     ///
     /// # Errors

@@ -113,6 +113,14 @@ fn tell(child: &Child, signal: i32) {
     let _ = weft_sys::signals::send(child.id(), signal);
 }
 
+/// Finds the instances that the machine's files name where distributions keep them.
+///
+/// # Errors
+/// The ports of the machine cannot be listed.
+pub fn of_the_machine() -> Result<Vec<Instance>> {
+    find(&InstancesArgs { directory: None, sysconfig: None, dry_run: false })
+}
+
 /// Finds the instances that the machine's files name.
 fn find(args: &InstancesArgs) -> Result<Vec<Instance>> {
     let known = || DIRECTORIES.iter().map(PathBuf::from).find(|directory| directory.join("opensm.conf").exists());
@@ -143,7 +151,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 /// The command line of an instance.
-fn words(instance: &Instance) -> Vec<String> {
+pub fn words(instance: &Instance) -> Vec<String> {
     let mut words = vec!["sm".to_owned()];
     let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
     if let Some(config) = &instance.config {

@@ -20,6 +20,7 @@ mod preview;
 mod run_args;
 mod running_manager;
 mod serve;
+pub mod service;
 mod simulate;
 mod terminal;
 mod threads;
@@ -146,7 +147,8 @@ pub fn spawn(args: &[OsString], added: &[(&OsStr, &OsStr)]) -> Result<()> {
     environment.retain(|(name, _)| added.iter().all(|(other, _)| name != other));
     let mut all: Vec<(&OsStr, &OsStr)> = environment.iter().map(|(a, b)| (a.as_os_str(), b.as_os_str())).collect();
     all.extend_from_slice(added);
-    let args: Vec<&OsStr> = args.iter().map(OsString::as_os_str).collect();
+    // This process may have been called by a stand-in's name, such as systemctl.
+    let args: Vec<&OsStr> = [OsStr::new("weft")].into_iter().chain(args.iter().map(OsString::as_os_str)).collect();
     weft_sys::spawn::spawn_detached(&program, &args, &all).context("cannot start a subnet manager")
 }
 

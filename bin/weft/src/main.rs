@@ -36,6 +36,7 @@ fn run() -> ExitCode {
             "ip" => return commands::ip::run(rest),
             name if commands::kmod::is_name(name) => return commands::kmod::run(name, rest),
             "nmcli" => return commands::nmcli::run(rest),
+            "systemctl" => return commands::systemctl::run(rest),
             _ => {}
         }
     }

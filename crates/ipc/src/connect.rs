@@ -199,8 +199,8 @@ fn receive_reply(fd: &OwnedFd, within: Duration) -> Result<HelloReply, Failure> 
 fn start_daemon(options: &ConnectOptions) -> Result<(), ConnectError> {
     let program =
         executable::find(options.library_dir.as_deref()).map_err(|looked| ConnectError::NoExecutable { looked })?;
-    let args: Vec<&OsStr> =
-        std::iter::once(OsStr::new("daemon")).chain(options.daemon_args.iter().map(OsStr::new)).collect();
+    let own = [program.as_os_str(), OsStr::new("daemon")];
+    let args: Vec<&OsStr> = own.into_iter().chain(options.daemon_args.iter().map(OsStr::new)).collect();
     let passed = if weft_sys::process::gained_privilege() { &[][..] } else { &DAEMON_ENVIRONMENT[..] };
     let environment: Vec<_> =
         passed.iter().filter_map(|&name| Some((OsStr::new(name), std::env::var_os(name)?))).collect();

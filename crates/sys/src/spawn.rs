@@ -21,15 +21,15 @@ struct Prepared {
 }
 
 /// Runs a program detached: in its own session, in `/`, its standard streams on /dev/null, not as our child. Returns
-/// once the program was really executed, or with the error that prevented it.
+/// once the program was really executed, or with the error that prevented it. `args` begin with the name that the
+/// program is called by.
 pub fn spawn_detached(path: &Path, args: &[&OsStr], env: &[(&OsStr, &OsStr)]) -> io::Result<()> {
     let null = above_stdio(null_device(Path::new("/dev/null"))?)?;
     let (report_rx, report_tx) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let report_tx = above_stdio(report_tx)?;
 
     let program = c_string(path.as_os_str())?;
-    let args: Vec<CString> =
-        std::iter::once(path.as_os_str()).chain(args.iter().copied()).map(c_string).collect::<io::Result<_>>()?;
+    let args: Vec<CString> = args.iter().copied().map(c_string).collect::<io::Result<_>>()?;
     let env: Vec<CString> = env
         .iter()
         .map(|(name, value)| {
@@ -264,7 +264,7 @@ mod tests {
             "pwd > {0}.tmp; echo $A$LOST >> {0}.tmp; mv {0}.tmp {0}; exec ls /proc/self/fd > {0}.fds",
             out.display()
         );
-        let args = [OsStr::new("-c"), OsStr::new(&script)];
+        let args = [OsStr::new("sh"), OsStr::new("-c"), OsStr::new(&script)];
         spawn_detached(
             Path::new("/bin/sh"),
             &args,

@@ -33,9 +33,11 @@ mod profiles;
 pub mod qp;
 pub mod resource;
 pub mod run;
+mod stand_in;
 pub mod stat;
 pub mod status;
 pub mod system;
+pub mod systemctl;
 pub mod topology;
 pub mod up;
 

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use super::modules::ModuleFiles;
+pub use modprobe::{LoadError, load};
 use original::pass;
 
 /// The commands that kmod has under names of their own.

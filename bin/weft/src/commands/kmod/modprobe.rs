@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use weft_ipc::{
@@ -43,6 +43,45 @@ pub fn run(files: &ModuleFiles, command: &str, args: &[OsString]) -> Option<Exit
     Some(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// Why a module does not load.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LoadError {
+    /// Neither Weft nor the machine has it.
+    Unknown,
+    /// The daemon or the kernel refuses it, with this explanation.
+    Refused(String),
+}
+
+/// Loads one module, Weft's or the machine's. Returns whether it was not loaded before.
+///
+/// # Errors
+/// It does not load.
+pub fn load(name: &str) -> Result<bool, LoadError> {
+    let Some(files) = ModuleFiles::own() else { return load_machines(None, name) };
+    match modules::find(name).filter(|module| !files.is_machines(module)) {
+        Some(module) if files.line(module.name).is_some() => Ok(false),
+        Some(module) => insert(&files, module).map(|()| true).map_err(LoadError::Refused),
+        None => load_machines(Some(&files), name),
+    }
+}
+
+/// Loads a module of the machine's kernel.
+fn load_machines(files: Option<&ModuleFiles>, name: &str) -> Result<bool, LoadError> {
+    // An option in a file of names is none.
+    let known = |command: &mut Command| command.args(["--quiet", "--dry-run", "--", name]).status();
+    let mut look = original::command(files, "modprobe").ok_or(LoadError::Unknown)?;
+    if !known(&mut look).is_ok_and(|status| status.success()) {
+        return Err(LoadError::Unknown);
+    }
+    let mut command = original::command(files, "modprobe").ok_or(LoadError::Unknown)?;
+    let output = command.args(["--", name]).output();
+    match output {
+        Ok(output) if output.status.success() => Ok(true),
+        Ok(output) => Err(LoadError::Refused(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+        Err(error) => Err(LoadError::Refused(crate::errno::text(&error))),
+    }
+}
+
 /// Loads or removes one module. The error is the command's message.
 fn change(files: &ModuleFiles, command: &str, words: &Words, name: &str) -> Result<(), String> {
     let Some(module) = modules::find(name) else {
@@ -58,7 +97,7 @@ fn change(files: &ModuleFiles, command: &str, words: &Words, name: &str) -> Resu
         (true, None) if words.first_time => Err(format!("FATAL: Module {name} is not in kernel.")),
         (false, Some(_)) | (true, None) => Ok(()),
         (false, None) if words.dry_run => Ok(()),
-        (false, None) => load(files, module).map_err(|error| format!("ERROR: could not insert '{name}': {error}")),
+        (false, None) => insert(files, module).map_err(|error| format!("ERROR: could not insert '{name}': {error}")),
         (true, Some(line)) => remove(files, words, module, &line),
     };
     match command {
@@ -67,7 +106,7 @@ fn change(files: &ModuleFiles, command: &str, words: &Words, name: &str) -> Resu
     }
 }
 
-fn load(files: &ModuleFiles, module: &Module) -> Result<(), String> {
+fn insert(files: &ModuleFiles, module: &Module) -> Result<(), String> {
     let mut client = connect()?;
     client.set_module(module.name, true).map_err(|error| one_line(&error))?;
     await_shown(files, module, true);

@@ -14,8 +14,7 @@ mod table;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub use original::{DIRECTORY, ORIGINAL};
-
+use super::stand_in::become_original;
 use failure::Failure;
 use options::{Options, abbreviated};
 
@@ -36,7 +35,7 @@ Options: -t[erse], -f[ields] FIELD,..., -g[et-values] FIELD,..., -m[ode] tabular
 /// Runs the command.
 pub fn run(args: &[OsString]) -> ExitCode {
     if let Some(command) = original::chosen(args) {
-        return original::become_it(command);
+        return become_original("nmcli", command);
     }
     match run_own(args) {
         Ok(()) => ExitCode::SUCCESS,

@@ -16,7 +16,7 @@ use super::library_path;
 use super::live;
 use super::modules::{self, KeptModules};
 use super::mounts::{self, Staging};
-use super::nmcli::StandIn;
+use super::stand_in::StandIn;
 use super::task::Task;
 use super::viewer::{Sight, UMASK};
 use crate::commands::ip::ORIGINAL;
@@ -35,8 +35,8 @@ pub struct Libraries {
     /// The system's `ip` and kmod, where this command runs inside a view: there, Weft's are at their places.
     ip_of_outer_view: Option<OwnedFd>,
     kmod_of_outer_view: Option<OwnedFd>,
-    /// On a fabric's host, `nmcli`.
-    nmcli: Option<StandIn>,
+    /// On a fabric's host, `nmcli` and `systemctl`.
+    stand_ins: Vec<StandIn>,
 }
 
 impl Libraries {
@@ -50,9 +50,9 @@ impl Libraries {
             libraries::add_own_copies(&mut plan, task.dir, program);
         }
         let ip = if task.has_network { libraries::command("ip") } else { None };
-        let nmcli = if task.is_on_fabric() && task.has_network { StandIn::find() } else { None };
+        let stand_ins = if task.is_on_fabric() { stand_ins(task.has_network) } else { Vec::new() };
         let (rdma, kmod) = (libraries::command("rdma"), libraries::command("kmod"));
-        Libraries { plan, rdma, ip, kmod, nmcli, ..Libraries::default() }
+        Libraries { plan, rdma, ip, kmod, stand_ins, ..Libraries::default() }
     }
 
     /// Keeps what the outer view shows, before another one covers it. Only mounts of the new namespace can be bound.
@@ -60,6 +60,12 @@ impl Libraries {
         self.ip_of_outer_view = namespace::hold(Path::new(ORIGINAL)).ok();
         self.kmod_of_outer_view = ModuleFiles::own().and_then(|files| namespace::hold(&files.original()).ok());
     }
+}
+
+/// Finds the stand-ins of a fabric's host: `nmcli` concerns its network alone.
+fn stand_ins(has_network: bool) -> Vec<StandIn> {
+    let names = ["systemctl"].into_iter().chain(has_network.then_some("nmcli"));
+    names.filter_map(StandIn::find).collect()
 }
 
 /// Mounts everything. Reports the mounts that fail; the rest is in place.
@@ -106,10 +112,10 @@ fn show(task: &Task<'_>, staging: &Staging, libraries: Libraries, command: &mut 
         {
             task.say(&format!("{} shows the IPoIB interfaces as TUNs: {e}", ip.system.display()));
         }
-        if let Some(nmcli) = &libraries.nmcli
-            && let Err(e) = nmcli.show(command)
-        {
-            task.say(&format!("nmcli is the system's: {e}"));
+    }
+    for stand_in in &libraries.stand_ins {
+        if let Err(e) = stand_in.show(command) {
+            task.say(&format!("{} is the system's: {e}", stand_in.name()));
         }
     }
     if let Err(e) = live::keep(kept, Sight::Mounts) {

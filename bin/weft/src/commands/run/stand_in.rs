@@ -1,4 +1,4 @@
-//! Weft's command in place of `nmcli` on a fabric's host: mounted over NetworkManager's, or at the end of PATH if that is not
+//! Weft's command in place of one of the system's on a fabric's host: mounted over it, or at the end of PATH if that is not
 //! installed.
 
 use std::env;
@@ -11,26 +11,35 @@ use std::process::Command;
 use weft_sys::namespace;
 
 use super::libraries::{self, Replacement};
-use crate::commands::nmcli::{DIRECTORY, ORIGINAL};
 use crate::commands::own_file::is_own;
+use crate::commands::stand_in::{DIRECTORY, original};
 
-const NAME: &str = "nmcli";
+/// A stand-in for a command of this name.
+pub struct StandIn {
+    name: &'static str,
+    place: Place,
+}
 
-/// Where Weft's command goes.
-pub enum StandIn {
-    /// Over the system's.
+/// Where it goes.
+enum Place {
+    /// Over the system's command.
     Over(Replacement),
     /// Beside all others.
     Beside(PathBuf),
 }
 
 impl StandIn {
-    /// Finds the place; `None` if this command's own file is not found.
-    pub fn find() -> Option<StandIn> {
+    /// Finds the place for a stand-in; `None` if this command's own file is not found.
+    pub fn find(name: &'static str) -> Option<StandIn> {
         let ours = env::current_exe().ok()?.canonicalize().ok()?;
         // In a view inside a view, Weft's command is there already.
-        let over = libraries::command(NAME).filter(|replacement| !is_own(&replacement.system));
-        Some(over.map_or(StandIn::Beside(ours), StandIn::Over))
+        let over = libraries::command(name).filter(|replacement| !is_own(&replacement.system));
+        Some(StandIn { name, place: over.map_or(Place::Beside(ours), Place::Over) })
+    }
+
+    /// The name of the command.
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
     /// Shows it to the program.
@@ -38,13 +47,13 @@ impl StandIn {
     /// # Errors
     /// The mount fails.
     pub fn show(&self, command: &mut Command) -> io::Result<()> {
-        match self {
-            StandIn::Over(replacement) => {
-                bind(&replacement.system, Path::new(ORIGINAL))?;
+        match &self.place {
+            Place::Over(replacement) => {
+                bind(&replacement.system, &original(self.name))?;
                 namespace::bind(&replacement.ours, &replacement.system)
             }
-            StandIn::Beside(ours) => {
-                bind(ours, &Path::new(DIRECTORY).join(NAME))?;
+            Place::Beside(ours) => {
+                bind(ours, &Path::new(DIRECTORY).join(self.name))?;
                 command.env("PATH", appended(path_of(command), DIRECTORY));
                 Ok(())
             }
