@@ -60,6 +60,18 @@ fn an_administrator_lets_a_user_at_a_port() {
             Ok(())
         });
     }
+    table.case("a rule of udev's opens it", || {
+        // In a mount namespace of its own: the rules of the machine stay as they are.
+        let script = "mount -t tmpfs rules /run; mkdir -p /run/udev/rules.d; \
+                      echo 'KERNEL==\"umad*\", NAME=\"infiniband/%k\", MODE=\"0666\"' > /run/udev/rules.d/90-rdma-umad.rules; \
+                      exec \"$0\" run --host node1 -- sh -c 'stat -c %a /dev/infiniband/umad0; \
+                      exec setpriv --reuid=33 --regid=33 --clear-groups smpquery -D nodeinfo 0'";
+        let weft = weft_interop::product::weft()?.display().to_string();
+        let words = ["unshare", "-m", "sh", "-ec", script, &weft];
+        let ended = lab.start_bare(lab.client(), Who::Root, &words)?.wait(Duration::from_secs(60));
+        ensure!(ended.text.starts_with("666\n") && ended.text.contains("BaseVers"), "{}", ended.report());
+        Ok(())
+    });
     table.finish();
 }
 

@@ -35,6 +35,12 @@ pub const ROWS: &[Row] = &[
     row("Debian L88", Node1, "lsmod | grep '^ib\\|^rdma'", &["ib_umad", "ib_uverbs", "rdma_cm", "ib_core"]),
     row("Debian L138", Node1, "stat -c '%a %F' /dev/infiniband/umad0", &["600 character special file"]),
     row("Debian L138", Node1, "chmod go+rw /dev/infiniband/umad0; stat -c %a /dev/infiniband/umad0", &["666"]),
+    row(
+        "Debian L68",
+        Node1,
+        "systemctl is-active opensm; systemctl status opensm",
+        &["active", "subnet manager", "running"],
+    ),
     row("Debian L154", Node1, "modprobe ib_ipoib; lsmod | grep ib_ipoib", &["ib_ipoib"]),
     row("Debian L156", Node1, "ip link show ib0", &["ib0:", "link/infiniband"]),
     row("Debian L160", Node1, "ip address add 10.20.0.34/24 dev ib0; ip address show ib0", &["inet 10.20.0.34/24"]),
@@ -47,6 +53,13 @@ pub const ROWS: &[Row] = &[
         "modprobe mlx4_core && modprobe mlx4_ib && modprobe ib_umad && modprobe ib_ipoib && modprobe rdma_ucm && \
          lsmod | egrep '^ib_umad|^mlx4_ib'",
         &["mlx4_ib", "ib_umad"],
+    ),
+    row("notes L110", Node1, "systemctl is-active rdma-hw.target", &["active"]),
+    row(
+        "notes L113",
+        Node1,
+        "systemctl restart rdma-load-modules@infiniband.service; systemctl status rdma-load-modules@infiniband.service",
+        &["Load RDMA modules from /etc/rdma/modules/infiniband.conf", "Active: active (exited)"],
     ),
     row("notes L58", Node1, "echo connected > /sys/class/net/ib0/mode", &[]),
     row("notes L58", Node1, "cat /sys/class/net/ib0/mode", &["connected"]),

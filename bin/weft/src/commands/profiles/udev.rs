@@ -1,4 +1,5 @@
-//! udev rules that give IPoIB interfaces their names, such as `70-persistent-ipoib.rules`.
+//! udev rules: those that give IPoIB interfaces their names, such as `70-persistent-ipoib.rules`, and those that give
+//! management nodes their permissions, such as `90-rdma-umad.rules`.
 
 /// Longest file in bytes.
 pub const BYTES_MAX: usize = 64 << 10;
@@ -21,6 +22,15 @@ pub struct NameRule {
     pub name: String,
     /// Conditions of the rule that an interface must meet.
     conditions: Vec<Condition>,
+}
+
+/// A rule about the permissions of management nodes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NodeRule {
+    mode: Option<u32>,
+    group: Option<String>,
+    /// Patterns of KERNEL, and whether they are negated.
+    names: Vec<(String, bool)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -109,7 +119,12 @@ fn rule(line: usize, text: &str, warn: &mut impl FnMut(String)) -> Result<Option
         }
         // The name is set all the same.
         if !matches!(operator, "==" | "!=") {
-            warn(format!("{key}{operator} has no effect on a host of a fabric"));
+            warn(match key {
+                "MODE" | "GROUP" => {
+                    format!("{key}= of nodes takes effect from /etc/udev/rules.d, in views that root starts")
+                }
+                _ => format!("{key}{operator} has no effect on a host of a fabric"),
+            });
             continue;
         }
         let Some(subject) = subject(key) else {
@@ -127,6 +142,55 @@ fn rule(line: usize, text: &str, warn: &mut impl FnMut(String)) -> Result<Option
     };
     super::profile::check_interface_name(&name).map_err(|why| format!("NAME={why}"))?;
     Ok(Some(NameRule { line, name, conditions }))
+}
+
+/// Whether a node is one of management datagrams: the others are open to all users.
+pub fn is_management_node(name: &str) -> bool {
+    name.starts_with("umad") || name.starts_with("issm")
+}
+
+/// Returns the rules of a file that give management nodes permissions or a group. Rules with other conditions than those
+/// about names and the subsystem are none of them.
+pub fn node_rules(text: &str) -> Vec<NodeRule> {
+    logical_lines(text).into_iter().filter_map(|(_, content)| node_rule(&content)).take(RULES_MAX).collect()
+}
+
+fn node_rule(text: &str) -> Option<NodeRule> {
+    let mut found = NodeRule::default();
+    let mut is_of_nodes = false;
+    let mut rest = text;
+    while !rest.trim().is_empty() {
+        let (key, operator, value, after) = pair(rest).ok()?;
+        rest = after;
+        let matches = |text: &str| value.split('|').any(|pattern| glob(pattern.as_bytes(), text.as_bytes()));
+        match (key, operator) {
+            _ if value.len() > PATTERN_BYTES_MAX => return None,
+            ("MODE", "=" | ":=") => found.mode = u32::from_str_radix(value, 8).ok().filter(|mode| *mode <= 0o777),
+            ("GROUP", "=" | ":=") => found.group = Some(value.to_owned()),
+            ("KERNEL", "==" | "!=") => {
+                is_of_nodes |= operator == "==" && value.split('|').any(is_management_node);
+                found.names.push((value.to_owned(), operator == "!="));
+            }
+            ("SUBSYSTEM", "==") if matches("infiniband_mad") => is_of_nodes = true,
+            ("ACTION", "==") if matches("add") => {}
+            ("ACTION", "!=") if !matches("add") => {}
+            // They change nothing about permissions.
+            ("NAME" | "SYMLINK" | "TAG" | "OPTIONS" | "LABEL", "=" | ":=" | "+=" | "-=") => {}
+            (key, "=" | "+=") if key.starts_with("ENV{") => {}
+            _ => return None,
+        }
+    }
+    (is_of_nodes && (found.mode.is_some() || found.group.is_some())).then_some(found)
+}
+
+/// Returns the permissions and the group that the rules give a node, if any: later rules win.
+pub fn rights<'a>(rules: &'a [NodeRule], name: &str) -> (Option<u32>, Option<&'a str>) {
+    let matches = |pattern: &str| pattern.split('|').any(|one| glob(one.as_bytes(), name.as_bytes()));
+    let holds = |rule: &&NodeRule| rule.names.iter().all(|(pattern, negated)| matches(pattern) != *negated);
+    rules
+        .iter()
+        .filter(holds)
+        .fold((None, None), |(mode, group), rule| (rule.mode.or(mode), rule.group.as_deref().or(group)))
 }
 
 /// Splits off the first `KEY==\"value\"`.
@@ -283,12 +347,36 @@ mod tests {
     #[test]
     fn rules_without_effect_are_named() {
         for (text, part) in [
-            ("KERNEL==\"umad*\", MODE=\"0666\"", "MODE= has no effect"),
+            ("KERNEL==\"umad*\", MODE=\"0666\"", "MODE= of nodes takes effect from /etc/udev/rules.d"),
             ("SUBSYSTEM==\"net\"", "sets no NAME="),
             ("ENV{x}==\"y\", NAME=\"ib7\"", "ENV{x} is not known"),
         ] {
             let (rules, warnings) = parse(text).unwrap();
             assert!(rules.is_empty() && warnings[0].contains(part), "{warnings:?}");
+        }
+    }
+
+    #[test]
+    fn rules_open_management_nodes() {
+        // Debian's guide, and the usual one for a group.
+        let guide = "KERNEL==\"umad*\", NAME=\"infiniband/%k\", MODE=\"0666\" \n";
+        let group = "SUBSYSTEM==\"infiniband_mad\", KERNEL==\"*umad*\", MODE=\"0660\", GROUP=\"rdma\"";
+        let of = |text: &str, node: &str| {
+            let rules = node_rules(text);
+            let (mode, group) = rights(&rules, node);
+            (mode, group.map(str::to_owned))
+        };
+        assert_eq!(of(guide, "umad3"), (Some(0o666), None));
+        assert_eq!(of(guide, "issm3"), (None, None));
+        assert_eq!(of(&format!("{guide}{group}"), "umad0"), (Some(0o660), Some("rdma".to_owned())));
+        for other in [
+            "KERNEL==\"sd*\", MODE=\"0666\"",
+            "KERNEL==\"umad*\", ATTRS{node_guid}==\"x\", MODE=\"0666\"",
+            "KERNEL==\"umad*\", ACTION==\"remove\", MODE=\"0666\"",
+            "KERNEL==\"umad*\", MODE=\"7777\"",
+            "KERNEL==\"umad*\", MODE=\"open\"",
+        ] {
+            assert_eq!(of(other, "umad0"), (None, None), "{other}");
         }
     }
 
@@ -328,12 +416,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_survived(text in "(ATTR\\{a|KERNEL|NAME|==|=|!|\"|\\[|\\]|\\*|-|a| |,|\n|\\\\){0,30}") {
+        fn any_text_is_survived(text in "(ATTR\\{a|KERNEL|NAME|MODE|umad|==|=|!|\"|\\[|\\]|\\*|-|a| |,|\n|\\\\){0,30}") {
             if let Ok((rules, _)) = parse(&text) {
                 for rule in rules {
                     rule.matches(&attributes(ADDRESS));
                 }
             }
+            rights(&node_rules(&text), "umad0");
         }
     }
 }

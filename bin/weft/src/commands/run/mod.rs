@@ -23,6 +23,7 @@ mod modules;
 mod mounted;
 mod mounts;
 mod network;
+mod node_rules;
 mod nodes;
 mod preloaded;
 pub(super) mod program;

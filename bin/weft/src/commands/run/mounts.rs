@@ -16,6 +16,7 @@ use super::class_files::{CLASSES, ClassFiles};
 use super::configfs;
 use super::libraries::Replacement;
 use super::modules::{self, ShownModules};
+use super::node_rules;
 use super::nodes::{Manager, Nodes};
 use super::view::View;
 use crate::commands::modules::ModuleFiles;
@@ -117,6 +118,9 @@ fn build(staging: &Path, view: &View, manager: Manager<'_>) -> io::Result<Built>
     let live = classes.show(view)?.live;
     let mut nodes = Nodes::new(&staging.join("dev/infiniband"), node::make)?;
     let pipes = nodes.show(view, manager)?;
+    if weft_sys::process::euid() == 0 && !manager.host.is_empty() {
+        node_rules::apply(&staging.join("dev/infiniband"))?;
+    }
     Ok(Built { classes, nodes, live, pipes })
 }
 
