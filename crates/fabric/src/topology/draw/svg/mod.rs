@@ -8,6 +8,7 @@ mod paint;
 mod rows;
 mod scene;
 mod springs;
+mod style;
 
 use super::super::{NodeKind, Picture};
 

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use super::super::super::{Cable, LinkState, NodeKind, Picture, Topology, counted};
 use super::super::in_short;
 use super::scene::{BOX, DOT, Item, Look, STEP, Scene};
+use super::style::sheet;
 
 const MARGIN: f64 = 40.0;
 /// Height of the title and of the legend.
@@ -20,17 +21,6 @@ const PARALLEL: f64 = 4.0;
 const LETTERS: usize = 12;
 /// Length of the names of several nodes in one box.
 const FOLDED_LETTERS: usize = 10;
-
-const STYLE: &str = ".ground { fill: #fff } .frame { fill: #f3f6fa; stroke: #9fb3c8 }
-.link { fill: none; stroke-width: 1.3 }
-.active { stroke: #1b7837 } .armed { stroke: #1b7837; stroke-dasharray: 6 3 } .init { stroke: #2166ac }
-.slow { stroke: #c58000; stroke-width: 2.4 } .errors { stroke: #d94801; stroke-width: 2.4; stroke-dasharray: 1 4; stroke-linecap: round }
-.down { stroke: #b2182b; stroke-width: 2; stroke-dasharray: 6 3 } .cut { stroke: #b2182b; stroke-width: 2; stroke-dasharray: 2 4 }
-.mark { fill: #fff; stroke-dasharray: none; stroke-width: 1.6 }
-.node { fill: #f7f7f7; stroke: #333 } .switch { fill: #dde8f5 } .host { fill: #fbe3c4 } .router { fill: #e3d6f0 }
-.off { fill: #bbb; stroke-dasharray: 2 2 }
-text { font-size: 10px; fill: #111; stroke: none } .name { text-anchor: middle } .title { font-size: 15px; font-weight: bold }
-";
 
 /// Appearance of a cable. Later ones are drawn over earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,8 +84,9 @@ pub fn paint(picture: &Picture, mut scene: Scene) -> String {
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
          viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"sans-serif\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n\
-         <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n"
+         <title>{title}</title>\n<style>\n{}</style>\n\
+         <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n",
+        sheet()
     );
     for frame in &scene.frames {
         let _ = writeln!(
