@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::mem::{MaybeUninit, offset_of};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use libc::{c_int, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 use weft_abi_types::{AF_IB, sockaddr_ib};
@@ -58,6 +58,28 @@ impl SockAddr {
             let len = (len as usize).min(size_of::<sockaddr_storage>());
             std::ptr::copy_nonoverlapping(addr.cast::<u8>(), (&raw mut storage).cast(), len);
             Some(SockAddr { storage, len: len as socklen_t })
+        }
+    }
+
+    /// Copies the address at `addr` with the length of its family; `None` if it has none.
+    ///
+    /// # Safety
+    /// `addr` is an address with room for any family.
+    pub(super) unsafe fn copy_any(addr: *const sockaddr) -> Option<SockAddr> {
+        // SAFETY: as the caller promises.
+        unsafe { SockAddr::copy(addr, len_of((*addr).sa_family.into())?) }
+    }
+
+    /// The address without the port, if it is an IP address.
+    pub fn ip(&self) -> Option<IpAddr> {
+        let at = self.ptr().cast::<u8>();
+        // SAFETY: as many bytes as each family has lie within the storage.
+        unsafe {
+            match self.family() {
+                libc::AF_INET => Some(IpAddr::V4(u32::from_be(at.cast::<sockaddr_in>().read().sin_addr.s_addr).into())),
+                libc::AF_INET6 => Some(IpAddr::V6(at.cast::<sockaddr_in6>().read().sin6_addr.s6_addr.into())),
+                _ => None,
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Event channels.
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::rc::Rc;
 
 use weft_abi_types::rdma_event_channel;
@@ -43,6 +43,13 @@ impl EventChannel {
     pub fn fd(&self) -> RawFd {
         // SAFETY: the channel is alive.
         unsafe { (*self.0.ptr).fd }
+    }
+}
+
+impl AsFd for EventChannel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is open as long as the channel.
+        unsafe { BorrowedFd::borrow_raw(self.fd()) }
     }
 }
 

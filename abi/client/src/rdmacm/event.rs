@@ -3,7 +3,8 @@
 use std::io;
 
 use weft_abi_types::{
-    RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_PS_IPOIB, RDMA_PS_UDP, ibv_ah_attr, rdma_cm_event, rdma_cm_event_type,
+    RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_ESTABLISHED, RDMA_PS_IPOIB,
+    RDMA_PS_UDP, ibv_ah_attr, rdma_cm_event, rdma_cm_event_type, rdma_conn_param,
 };
 
 use super::{CmId, EventChannel, IdKey, readable};
@@ -28,6 +29,17 @@ impl UdParam {
     }
 }
 
+/// Parameters of a connection that the peer sent.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PeerParam {
+    /// The peer's private data; connection managers may have appended zeros.
+    pub private_data: Vec<u8>,
+    /// Maximum number of READs and atomics that this side may have to answer at a time.
+    pub responder_resources: u8,
+    /// Maximum number of READs and atomics that this side may have outstanding.
+    pub initiator_depth: u8,
+}
+
 /// An event.
 #[derive(Clone)]
 pub struct Event {
@@ -41,6 +53,24 @@ pub struct Event {
     pub incoming: Option<CmId>,
     /// Address of the peer or group, on datagram ids.
     pub ud: Option<UdParam>,
+    /// The peer's parameters, in connection requests, in responses and when a connection is established.
+    pub peer: Option<PeerParam>,
+}
+
+impl PeerParam {
+    /// # Safety
+    /// The parameters are those of an event that is not acknowledged yet.
+    unsafe fn copy(raw: &rdma_conn_param) -> PeerParam {
+        let private_data = match raw.private_data.is_null() {
+            true => Vec::new(),
+            // SAFETY: the library keeps that many bytes until the event is acknowledged.
+            false => {
+                unsafe { std::slice::from_raw_parts(raw.private_data.cast(), raw.private_data_len.into()) }.to_vec()
+            }
+        };
+        let (responder_resources, initiator_depth) = (raw.responder_resources, raw.initiator_depth);
+        PeerParam { private_data, responder_resources, initiator_depth }
+    }
 }
 
 impl Event {
@@ -56,6 +86,9 @@ impl Event {
             })
         };
         let request = raw.event == RDMA_CM_EVENT_CONNECT_REQUEST;
+        let has_param = request || matches!(raw.event, RDMA_CM_EVENT_CONNECT_RESPONSE | RDMA_CM_EVENT_ESTABLISHED);
+        // SAFETY: events of ids that are not for datagrams have these parameters, which are plain numbers and a pointer.
+        let peer = (ud.is_none() && has_param).then(|| unsafe { PeerParam::copy(&raw.param.conn) });
         Event {
             id: IdKey::of(raw.id),
             kind: raw.event,
@@ -63,6 +96,7 @@ impl Event {
             // SAFETY: the id of a connection request is new, and nothing else owns it.
             incoming: request.then(|| unsafe { CmId::adopt(channel, raw.id) }),
             ud,
+            peer,
         }
     }
 }

@@ -112,6 +112,15 @@ impl CmId {
         check(unsafe { (self.calls().rdma_bind_addr)(self.0.ptr, addr.ptr()) })
     }
 
+    /// The address of the peer, once there is one.
+    pub fn peer_addr(&self) -> Option<SockAddr> {
+        // SAFETY: the id is alive, and its address is one of the union's families, each with its own length.
+        unsafe {
+            let addr = &raw const (*self.0.ptr).route.addr.dst.addr;
+            SockAddr::copy_any(addr)
+        }
+    }
+
     /// The local port of the address.
     pub fn local_port(&self) -> u16 {
         // SAFETY: as above.

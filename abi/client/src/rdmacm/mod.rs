@@ -17,7 +17,7 @@ mod socket;
 pub use address::{LookupError, SockAddr, lookup};
 pub use addrinfo::{AddrInfo, Hints};
 pub use channel::{EventChannel, readable};
-pub use event::{Event, UdParam};
+pub use event::{Event, PeerParam, UdParam};
 pub use id::{BareQp, CmId, ConnParam};
 pub use id_key::IdKey;
 pub use library::CmLibrary;

@@ -1,15 +1,11 @@
 //! Protection domains and registered memory.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io;
 use std::rc::Rc;
 
 use weft_abi_types::{IBV_ACCESS_ON_DEMAND, ibv_mr, ibv_pd, ibv_sge, inlines};
 
-use super::{Context, check, check_ptr};
-
-/// Alignment of every buffer: the page size of supported machines, so that regions do not share pages.
-const PAGE: usize = 4096;
+use super::{Context, Memory, check, check_ptr};
 
 /// A protection domain, shared by its clones.
 #[derive(Clone, Debug)]
@@ -68,54 +64,44 @@ impl From<Sge> for ibv_sge {
 pub struct Buffer {
     pd: Pd,
     mr: *mut ibv_mr,
-    memory: *mut u8,
-    layout: Layout,
-    len: usize,
+    memory: Memory,
 }
 
 impl Buffer {
     /// Allocates `len` bytes (at least one) and registers them with the rights `access` (`IBV_ACCESS_LOCAL_WRITE` ...).
     /// With `implicit`, registers the whole address space on demand instead, and uses the buffer through that region.
     pub fn new(pd: &Pd, len: usize, access: u32, implicit: bool) -> io::Result<Buffer> {
-        let layout =
-            Layout::from_size_align(len.max(1), PAGE).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        // SAFETY: the layout is not empty.
-        let memory = unsafe { alloc_zeroed(layout) };
-        if memory.is_null() {
-            handle_alloc_error(layout);
-        }
+        let memory = Memory::new(len)?;
         let (addr, length, access) = if implicit {
             let access = access | IBV_ACCESS_ON_DEMAND;
             (std::ptr::null_mut(), usize::MAX, access)
         } else {
-            (memory.cast(), len, access)
+            (memory.start().cast(), len, access)
         };
         let verbs = pd.context().library().verbs;
         // SAFETY: the memory stays allocated until the region is gone (see drop).
-        let mr = check_ptr(unsafe { (verbs.ibv_reg_mr)(pd.ptr(), addr, length, access as i32) });
-        match mr {
-            Ok(mr) => Ok(Buffer { pd: pd.clone(), mr, memory, layout, len }),
-            Err(e) => {
-                // SAFETY: allocated above with this layout, and not registered.
-                unsafe { dealloc(memory, layout) };
-                Err(e)
-            }
-        }
+        let mr = check_ptr(unsafe { (verbs.ibv_reg_mr)(pd.ptr(), addr, length, access as i32) })?;
+        Ok(Buffer { pd: pd.clone(), mr, memory })
+    }
+
+    /// The memory, for other threads. It stays allocated as long as this handle, but its registration does not.
+    pub fn memory(&self) -> Memory {
+        self.memory.clone()
     }
 
     /// Address for the peer's work requests.
     pub fn addr(&self) -> u64 {
-        self.memory as u64
+        self.memory.start() as u64
     }
 
     /// Length in bytes.
     pub fn len(&self) -> usize {
-        self.len
+        self.memory.len()
     }
 
     /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.memory.is_empty()
     }
 
     /// L_Key, for local work requests.
@@ -135,7 +121,8 @@ impl Buffer {
     /// # Panics
     /// The range exceeds the buffer.
     pub fn sge(&self, offset: usize, length: usize) -> Sge {
-        self.bound(offset, length);
+        let (end, len) = (offset.checked_add(length), self.len());
+        assert!(end.is_some_and(|end| end <= len), "{length} bytes at {offset} are not within a buffer of {len}");
         Sge { addr: self.addr() + offset as u64, length: length as u32, lkey: self.lkey() }
     }
 
@@ -144,12 +131,7 @@ impl Buffer {
     /// # Panics
     /// The range exceeds the buffer.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
-        self.bound(offset, bytes.len());
-        // SAFETY: within the allocation, as just checked; an adapter that writes at the same time can only mix the
-        // bytes, because no reference to them exists.
-        unsafe {
-            std::ptr::copy(bytes.as_ptr(), self.memory.add(offset), bytes.len());
-        }
+        self.memory.write(offset, bytes);
     }
 
     /// Copies `into.len()` bytes from the buffer at `offset`.
@@ -157,11 +139,7 @@ impl Buffer {
     /// # Panics
     /// The range exceeds the buffer.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
-        self.bound(offset, into.len());
-        // SAFETY: as for write.
-        unsafe {
-            std::ptr::copy(self.memory.add(offset), into.as_mut_ptr(), into.len());
-        }
+        self.memory.read(offset, into);
     }
 
     /// Sets `length` bytes from `offset` on to `byte`.
@@ -169,9 +147,7 @@ impl Buffer {
     /// # Panics
     /// The range exceeds the buffer.
     pub fn fill(&self, offset: usize, length: usize, byte: u8) {
-        self.bound(offset, length);
-        // SAFETY: as for write.
-        unsafe { std::ptr::write_bytes(self.memory.add(offset), byte, length) };
+        self.memory.fill(offset, length, byte);
     }
 
     /// The current byte at `offset`, even if an adapter has just changed it.
@@ -179,14 +155,12 @@ impl Buffer {
     /// # Panics
     /// The offset is outside the buffer.
     pub fn byte(&self, offset: usize) -> u8 {
-        self.bound(offset, 1);
-        // SAFETY: within the allocation, as just checked.
-        unsafe { self.memory.add(offset).read_volatile() }
+        self.memory.byte(offset)
     }
 
     /// Asks the system to prefetch the pages (`ibv_advise_mr`, on-demand paging only).
     pub fn prefetch(&self) -> io::Result<()> {
-        let mut sge = ibv_sge::from(self.sge(0, self.len));
+        let mut sge = ibv_sge::from(self.sge(0, self.len()));
         // SAFETY: the domain is alive and the list has one entry.
         check(unsafe {
             inlines::ibv_advise_mr(
@@ -198,26 +172,15 @@ impl Buffer {
             )
         })
     }
-
-    fn bound(&self, offset: usize, length: usize) {
-        let end = offset.checked_add(length);
-        assert!(
-            end.is_some_and(|end| end <= self.len),
-            "{length} bytes at {offset} are not within a buffer of {}",
-            self.len
-        );
-    }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: the region is deregistered before its memory goes. If that fails the memory stays allocated:
-        // an adapter may still write to it.
-        unsafe {
-            let verbs = self.pd.context().library().verbs;
-            if (verbs.ibv_dereg_mr)(self.mr) == 0 {
-                dealloc(self.memory, self.layout);
-            }
+        // SAFETY: the region is deregistered before its memory goes.
+        let failed = unsafe { (self.pd.context().library().verbs.ibv_dereg_mr)(self.mr) } != 0;
+        if failed {
+            // An adapter may still write to it, so it stays allocated.
+            std::mem::forget(self.memory.clone());
         }
     }
 }

@@ -7,7 +7,8 @@ use std::mem::{MaybeUninit, size_of};
 use std::rc::Rc;
 
 use weft_abi_types::{
-    IBV_GID_TYPE_ROCE_V2, ibv_context, ibv_device_attr_ex, ibv_gid, ibv_gid_entry, ibv_port_attr, inlines,
+    IBV_GID_TYPE_ROCE_V2, IBV_TRANSPORT_IWARP, ibv_context, ibv_device_attr_ex, ibv_gid, ibv_gid_entry, ibv_port_attr,
+    inlines,
 };
 
 use super::{Library, check};
@@ -79,6 +80,12 @@ impl Context {
     pub fn num_comp_vectors(&self) -> i32 {
         // SAFETY: the context is open.
         unsafe { (*self.0.ptr).num_comp_vectors }
+    }
+
+    /// Whether the device speaks iWARP, where the target of a READ needs the right of remote WRITEs.
+    pub fn is_iwarp(&self) -> bool {
+        // SAFETY: the context is open, and its device lives as long.
+        unsafe { (*(*self.0.ptr).device).transport_type == IBV_TRANSPORT_IWARP }
     }
 
     /// `ibv_query_device_ex`; with an old library, only the old fields are filled and the others are zero.

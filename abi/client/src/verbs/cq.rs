@@ -2,12 +2,12 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::rc::Rc;
 
 use weft_abi_types::{
-    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, ibv_comp_channel, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_poll_cq_attr,
-    ibv_wc, inlines,
+    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, IBV_WC_WITH_INV, ibv_comp_channel, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex,
+    ibv_poll_cq_attr, ibv_wc, inlines,
 };
 
 use super::{Context, Library, check, check_ptr};
@@ -51,6 +51,13 @@ impl Channel {
     }
 }
 
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is open as long as the channel.
+        unsafe { BorrowedFd::borrow_raw(self.fd()) }
+    }
+}
+
 impl Drop for ChannelInner {
     fn drop(&mut self) {
         // SAFETY: the queues of the channel held a clone of it and are gone.
@@ -87,6 +94,12 @@ impl Wc {
     pub fn imm(&self) -> u32 {
         // SAFETY: both members of the union are plain numbers.
         u32::from_be(unsafe { self.0.imm.imm_data })
+    }
+
+    /// Key that the peer's SEND invalidated, if it did.
+    pub fn invalidated(&self) -> Option<u32> {
+        // SAFETY: both members of the union are plain numbers; the flag says which one is valid.
+        (self.0.wc_flags & IBV_WC_WITH_INV != 0).then(|| unsafe { self.0.imm.invalidated_rkey })
     }
 
     pub(super) fn raw(&self) -> &ibv_wc {

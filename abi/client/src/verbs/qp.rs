@@ -269,6 +269,16 @@ impl Qp {
         check(unsafe { inlines::ibv_post_recv(self.ptr, &mut wr, &mut bad) })
     }
 
+    /// Posts a single request, without the allocations of a chain.
+    pub fn post_send(&self, request: &SendRequest) -> io::Result<()> {
+        let mut sge = ibv_sge::from(request.piece);
+        let mut wr = request.raw();
+        wr.sg_list = &mut sge;
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: the queue pair is alive; request and list are complete and are read during the call only.
+        check(unsafe { inlines::ibv_post_send(self.ptr, &mut wr, &mut bad) })
+    }
+
     /// Posts the first `count` requests of a chain.
     #[inline]
     pub fn post_chain(&self, chain: &mut SendChain, count: usize) -> io::Result<()> {

@@ -2,9 +2,9 @@
 
 use weft_abi_types::{
     IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
-    IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_imm,
-    ibv_send_wr_op, ibv_send_wr_qp_type, ibv_send_wr_rdma, ibv_send_wr_tso, ibv_send_wr_ud, ibv_send_wr_wr,
-    ibv_send_wr_xrc, ibv_sge,
+    IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV, ibv_send_wr,
+    ibv_send_wr_atomic, ibv_send_wr_imm, ibv_send_wr_op, ibv_send_wr_qp_type, ibv_send_wr_rdma, ibv_send_wr_tso,
+    ibv_send_wr_ud, ibv_send_wr_wr, ibv_send_wr_xrc, ibv_sge,
 };
 
 use super::{Ah, Sge};
@@ -34,6 +34,8 @@ pub struct UdTarget {
 pub enum Op {
     /// SEND on a connected queue pair.
     Send,
+    /// SEND on a connected queue pair that invalidates this key at the peer.
+    SendInvalidate(u32),
     /// SEND of a datagram.
     SendTo(UdTarget),
     /// SEND of a datagram with immediate data.
@@ -67,7 +69,7 @@ pub struct SendRequest {
 
 impl SendRequest {
     /// The C structure, without its scatter/gather list and its successor.
-    fn raw(&self) -> ibv_send_wr {
+    pub(super) fn raw(&self) -> ibv_send_wr {
         let rdma =
             |remote: &Remote| ibv_send_wr_wr { rdma: ibv_send_wr_rdma { remote_addr: remote.addr, rkey: remote.rkey } };
         let atomic = |remote: &Remote, compare_add, swap| ibv_send_wr_wr {
@@ -75,6 +77,7 @@ impl SendRequest {
         };
         let (opcode, wr) = match &self.op {
             Op::Send | Op::SendXrc(_) => (IBV_WR_SEND, atomic(&Remote::default(), 0, 0)),
+            Op::SendInvalidate(_) => (IBV_WR_SEND_WITH_INV, atomic(&Remote::default(), 0, 0)),
             Op::SendTo(to) => (
                 IBV_WR_SEND,
                 ibv_send_wr_wr { ud: ibv_send_wr_ud { ah: to.ah.ptr(), remote_qpn: to.qpn, remote_qkey: to.qkey } },
@@ -88,9 +91,10 @@ impl SendRequest {
             Op::Read(remote) => (IBV_WR_RDMA_READ, rdma(remote)),
             Op::FetchAdd(remote, add) => (IBV_WR_ATOMIC_FETCH_AND_ADD, atomic(remote, *add, 0)),
         };
-        let imm_data = match self.op {
-            Op::SendToImm(_, imm) => imm.to_be(),
-            _ => 0,
+        let imm = match self.op {
+            Op::SendToImm(_, imm) => ibv_send_wr_imm { imm_data: imm.to_be() },
+            Op::SendInvalidate(invalidate_rkey) => ibv_send_wr_imm { invalidate_rkey },
+            _ => ibv_send_wr_imm { imm_data: 0 },
         };
         let remote_srqn = match self.op {
             Op::SendXrc(number) => number,
@@ -110,7 +114,7 @@ impl SendRequest {
             num_sge: 1,
             opcode,
             send_flags,
-            imm: ibv_send_wr_imm { imm_data },
+            imm,
             wr,
             qp_type: ibv_send_wr_qp_type { xrc: ibv_send_wr_xrc { remote_srqn } },
             op: ibv_send_wr_op { tso: ibv_send_wr_tso { hdr: std::ptr::null_mut(), hdr_sz: 0, mss: 0 } },
@@ -195,6 +199,9 @@ mod tests {
             assert_eq!(seen, count);
         }
         assert!(chain.linked(0).is_null());
+        let invalidating = request(Op::SendInvalidate(77)).raw();
+        // SAFETY: both members of the union are plain numbers.
+        assert_eq!((invalidating.opcode, unsafe { invalidating.imm.invalidate_rkey }), (IBV_WR_SEND_WITH_INV, 77));
         assert_eq!(chain.wrs[0].send_flags, 0);
         assert_eq!(chain.wrs[1].send_flags, IBV_SEND_SIGNALED);
     }
