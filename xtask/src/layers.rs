@@ -59,6 +59,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-diags", 6),
     ("weft-sm-process", 6),
     ("weft-verbs-tools", 6),
+    ("weft-nfs", 6),
     ("weft", 8),
     // Tests and judges: only the chores depend on them.
     ("weft-sim", 9),

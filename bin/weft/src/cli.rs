@@ -84,6 +84,8 @@ pub enum Command {
     Status(status::StatusArgs),
     /// Measure bandwidth, latency and message rate
     Perf(crate::perf::PerfArgs),
+    /// Serve NFS over RDMA: weft nfs serve --export DIR
+    Nfs(weft_nfs::NfsArgs),
     /// Run the daemon (programs start it on demand)
     Daemon(daemon::DaemonArgs),
     /// Print a shell's completions of weft's commands

@@ -76,6 +76,7 @@ fn run() -> ExitCode {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Perf(args) => perf::run(&args),
+        Command::Nfs(args) => weft_nfs::run(&args),
         Command::Daemon(args) => commands::daemon::run(&args),
         Command::Completions(args) => commands::manual::completions(full_command(), &args),
         Command::ManualPages(args) => commands::manual::pages(full_command(), &args),

@@ -12,6 +12,7 @@ pub mod ethtool;
 pub mod event;
 pub mod exit;
 pub mod fifo;
+pub mod file_identity;
 pub mod file_size;
 pub mod foreign;
 pub mod fork;

@@ -18,6 +18,7 @@ pub mod siw;
 
 pub use command::GuestProc;
 pub use driver::Driver;
+pub use image::Additions;
 
 use crate::proc::Ended;
 use anyhow::{Context, Result, bail};
@@ -85,13 +86,13 @@ pub fn obstacle() -> Option<String> {
 impl Guest {
     /// Boots a guest in `place`; `agent` is the `weft-guest` binary.
     pub fn boot(place: &Place, driver: Driver, agent: &Path) -> Result<Guest> {
-        Guest::boot_with(place, driver, agent, &[])
+        Guest::boot_with(place, driver, agent, Additions::default())
     }
 
-    /// Boots a guest with extra files from this host.
-    pub fn boot_with(place: &Place, driver: Driver, agent: &Path, extra: &[image::Extra]) -> Result<Guest> {
+    /// Boots a guest with additions to its image.
+    pub fn boot_with(place: &Place, driver: Driver, agent: &Path, additions: Additions<'_>) -> Result<Guest> {
         let kernel = kernel::find()?;
-        let archive = memory("initramfs", &image::build(&kernel, driver, agent, "", extra)?)?;
+        let archive = memory("initramfs", &image::build(&kernel, driver, agent, "", additions)?)?;
         let mut told = String::new();
         for _ in 0..BOOTS_MAX {
             let machine = Machine::start(place, &kernel, &archive)?;
@@ -158,7 +159,10 @@ pub fn shell(
     started: impl FnOnce(u32),
 ) -> Result<Option<u8>> {
     let kernel = kernel::find()?;
-    let archive = memory("initramfs", &image::build(&kernel, driver, agent, &setup(driver, addresses, mtu), &[])?)?;
+    let archive = memory(
+        "initramfs",
+        &image::build(&kernel, driver, agent, &setup(driver, addresses, mtu), Additions::default())?,
+    )?;
     let words = machine::words(&kernel, &path_of(&archive), &place.tap, Lines::Terminal);
     let mut child = spawn(&mut place.command(&words)?, &[&archive])?;
     started(child.id());

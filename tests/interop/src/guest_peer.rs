@@ -5,9 +5,8 @@ mod dissection;
 pub use dissection::{Dissection, Negotiated};
 
 use crate::device::{self, Device};
-use crate::guest::image::Extra;
 use crate::guest::siw::Build;
-use crate::guest::{self, Driver, Guest, GuestProc, Place};
+use crate::guest::{self, Additions, Driver, Guest, GuestProc, Place};
 use crate::lab::{Lab, Shape};
 use crate::multicast;
 use crate::pair::{Outcome, TRIES_MAX};
@@ -163,7 +162,7 @@ fn number_after(line: &str, name: &str) -> Option<u32> {
 }
 
 /// Boots a guest with its addresses and a device, and returns both.
-fn with_device(place: &Place, driver: Driver, agent: &Path, extra: &[Extra], mtu: u32) -> Result<(Guest, Device)> {
+fn with_device(place: &Place, driver: Driver, agent: &Path, extra: Additions<'_>, mtu: u32) -> Result<(Guest, Device)> {
     let guest = Guest::boot_with(place, driver, agent, extra)?;
     guest.configure(&[&format!("{GUEST_V4}/24"), &format!("{GUEST_V6}/64")], mtu)?;
     let devices = guest.run(&["ibv_devinfo", "-v"])?.success()?;
@@ -188,11 +187,11 @@ fn add_siw(lab: &Lab) -> Result<Device> {
 impl Peer {
     /// Boots the guest on a tap; both sides have addresses and a device of the driver's type.
     pub fn boot(agent: &Path, driver: Driver, mtu: u32) -> Result<Peer> {
-        Peer::boot_with(agent, driver, &[], mtu)
+        Peer::boot_with(agent, driver, Additions::default(), mtu)
     }
 
-    /// Boots the guest with extra files from this host.
-    pub fn boot_with(agent: &Path, driver: Driver, extra: &[Extra], mtu: u32) -> Result<Peer> {
+    /// Boots the guest with additions to its image.
+    pub fn boot_with(agent: &Path, driver: Driver, extra: Additions<'_>, mtu: u32) -> Result<Peer> {
         let lab = Lab::new(Shape::Tap { mtu })?;
         let side = lab.client();
         let place = Place { enter: lab.bare(side, Who::Root, &[]), tap: side.interface.to_owned() };

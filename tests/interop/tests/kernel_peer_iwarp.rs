@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use weft_interop::early::{FREED, REFUSED, until_late_enough};
-use weft_interop::guest::Driver;
 use weft_interop::guest::siw::{self, Build};
+use weft_interop::guest::{Additions, Driver};
 use weft_interop::guest_peer::{Dissection, Listens, Match, Negotiated};
 use weft_interop::{Lab, Outcome, Peer, Server, Table, skip, table};
 
@@ -248,7 +248,13 @@ impl Sides {
         cc.args(["-Wall", "-Werror", "-O1", "-o"]).arg(&keys).args([KEYS, "-lrdmacm", "-libverbs"]);
         ensure!(cc.status().context("cc runs")?.success(), "keys.c does not compile");
         let extra = [(keys.clone(), KEYS_IN_GUEST.to_owned())];
-        Ok(Sides { peer: Peer::boot_with(agent, Driver::Siw(build), &extra, CABLE)?, keys })
+        Ok(Sides {
+            peer: {
+                let additions = Additions { files: &extra, ..Additions::default() };
+                Peer::boot_with(agent, Driver::Siw(build), additions, CABLE)?
+            },
+            keys,
+        })
     }
 
     fn ours(&self) -> [&'static str; 2] {

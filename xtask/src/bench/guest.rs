@@ -12,7 +12,7 @@ use super::unit::Unit;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 use std::time::Duration;
-use weft_interop::guest::{Driver, Guest, GuestProc, Place, image::Extra};
+use weft_interop::guest::{Additions, Driver, Guest, GuestProc, Place, image::Extra};
 use weft_interop::pair::DEFAULT_PORT;
 use weft_interop::{Lab, Shape, Who, device, product};
 
@@ -82,7 +82,8 @@ impl GuestRoom {
         let lab = Lab::new(Shape::Tap { mtu: MTU })?;
         let side = lab.client();
         let place = Place { enter: lab.bare(side, Who::Root, &[]), tap: side.interface.to_owned() };
-        let guest = Guest::boot_with(&place, Driver::Rxe, &agent, &shipped()?)?;
+        let guest =
+            Guest::boot_with(&place, Driver::Rxe, &agent, Additions { files: &shipped()?, ..Additions::default() })?;
         let setup = SETUP.replace("CABLE_MTU", &CABLE_MTU.to_string());
         guest.run(&["sh", "-c", &setup])?.success().context("the cables in the guest")?;
         let rxe = guest.run(&["ibv_devinfo", "-v"])?.success()?.text;

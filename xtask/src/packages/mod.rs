@@ -48,6 +48,9 @@ const NEEDED: &[(&str, &str)] = &[
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("ibverbs-providers", "/etc/libibverbs.d/rxe.driver"),
     ("busybox", "/bin/busybox"),
+    // NFS in the guest: mount.nfs, and the exports of Linux's server.
+    ("nfs-common", "/usr/sbin/mount.nfs"),
+    ("nfs-kernel-server", "/usr/sbin/exportfs"),
     ("xz-utils", "/usr/bin/xz"),
     ("procps", "/usr/bin/ps"),
     // Shells of `weft env`, and containers of `weft cdi`.

@@ -39,16 +39,23 @@ impl Assembly {
         &self.reads
     }
 
+    /// Returns the parts of the message that are here already, padding included, each with its offset. The READs bring the
+    /// others.
+    pub fn inline_parts(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        const ZEROS: [u8; 3] = [0; 3];
+        let pieces = self.pieces.iter().map(|(at, range)| (*at, self.inline.get(range.clone()).unwrap_or_default()));
+        let pads = self.pads.iter().map(|pad| (pad.start, ZEROS.get(..pad.len()).unwrap_or_default()));
+        pieces.chain(pads).filter(|(_, bytes)| !bytes.is_empty())
+    }
+
     /// Writes the inline parts of the message and its padding to a buffer of [`Assembly::message_len`] bytes. The READs
     /// write the others.
     pub fn place_inline(&self, message: &mut [u8]) {
-        for (at, range) in &self.pieces {
-            let place = message.get_mut(*at..*at + range.len());
-            if let (Some(place), Some(bytes)) = (place, self.inline.get(range.clone())) {
+        for (at, bytes) in self.inline_parts() {
+            if let Some(place) = message.get_mut(at..at + bytes.len()) {
                 place.copy_from_slice(bytes);
             }
         }
-        self.pads.iter().for_each(|pad| message.get_mut(pad.clone()).into_iter().for_each(|bytes| bytes.fill(0)));
     }
 
     /// Plans the message of RDMA_MSG: `inline` is the reduced stream.

@@ -264,7 +264,7 @@ impl Responder {
             xid: call.xid,
             credits: self.granted,
             threshold: self.config.local.threshold_to(&self.peer),
-            invalidate: call.key.filter(|_| self.peer.remote_invalidation),
+            invalidate: call.key.filter(|_| self.config.local.remote_invalidation && self.peer.remote_invalidation),
         };
         Ok(reply::plan(&terms, &call.lists, len, results).unwrap_or_else(|refusal| terms.refuse(refusal)))
     }

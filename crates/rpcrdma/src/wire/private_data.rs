@@ -34,7 +34,8 @@ const _: () = assert!(size_of::<WirePrivateData>() == PRIVATE_DATA_LEN);
 /// Properties of one end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrivateData {
-    /// The end takes SENDs that invalidate one of the keys that it offered.
+    /// The end knows Send With Invalidate: a client takes SENDs that invalidate one of the keys that it offered. A responder
+    /// uses it if both ends know it.
     pub remote_invalidation: bool,
     /// Longest message that it sends inline, in bytes.
     pub send_bytes: usize,

@@ -75,9 +75,18 @@ pub const SETUP: &str = "/etc/setup";
 /// An extra program or library for a guest: its path on the host, and in the guest.
 pub type Extra = (PathBuf, String);
 
+/// Additions for one family of tests; the image of the others stays small.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Additions<'a> {
+    /// Files of this host.
+    pub files: &'a [Extra],
+    /// Modules of the kernel's package.
+    pub modules: &'a [&'a str],
+}
+
 /// Builds the archive; `agent` becomes the guest's first process, and `setup` the script that runs before an
 /// interactive shell.
-pub fn build(kernel: &Kernel, driver: Driver, agent: &Path, setup: &str, extra: &[Extra]) -> Result<Vec<u8>> {
+pub fn build(kernel: &Kernel, driver: Driver, agent: &Path, setup: &str, additions: Additions<'_>) -> Result<Vec<u8>> {
     let missing = missing();
     ensure!(missing.is_empty(), "not installed: {}", missing.join(", "));
     let mut cpio = Cpio::default();
@@ -85,7 +94,7 @@ pub fn build(kernel: &Kernel, driver: Driver, agent: &Path, setup: &str, extra: 
         cpio.directory(name);
     }
     let mut binaries = vec![(agent.to_path_buf(), "/init".to_owned())];
-    binaries.extend_from_slice(extra);
+    binaries.extend_from_slice(additions.files);
     for name in NEEDED.iter().chain(PROGRAMS) {
         if let Some(path) = skip::on_path(name) {
             binaries.push((path.canonicalize()?, format!("/usr/bin/{name}")));
@@ -103,7 +112,7 @@ pub fn build(kernel: &Kernel, driver: Driver, agent: &Path, setup: &str, extra: 
         cpio.file(to, &std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?);
     }
     busybox(&mut cpio)?;
-    load(&mut cpio, kernel, driver)?;
+    load(&mut cpio, kernel, driver, additions.modules)?;
     let kind = driver.kind();
     cpio.file(&format!("/etc/libibverbs.d/{kind}.driver"), format!("driver {kind}\n").as_bytes());
     for (name, text) in FILES {
@@ -162,9 +171,10 @@ fn busybox(cpio: &mut Cpio) -> Result<()> {
 }
 
 /// Adds the modules, and their load order for the agent.
-fn load(cpio: &mut Cpio, kernel: &Kernel, driver: Driver) -> Result<()> {
+fn load(cpio: &mut Cpio, kernel: &Kernel, driver: Driver, added: &[&str]) -> Result<()> {
     let mut order = String::new();
-    for (name, bytes) in modules::closure(&kernel.modules, &driver.modules(), driver.module_file(kernel)?)? {
+    let wanted = [&driver.modules(), added].concat();
+    for (name, bytes) in modules::closure(&kernel.modules, &wanted, driver.module_file(kernel)?)? {
         cpio.file(&format!("/modules/{name}.ko"), &bytes);
         order += &format!("/modules/{name}.ko\n");
     }

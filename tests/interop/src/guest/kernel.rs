@@ -14,9 +14,9 @@ use std::process::{Command, Stdio};
 const META_PACKAGE: &str = "linux-image-amd64";
 
 /// Directory name suffix of an unpacked package below `target/vm`; the number changes with the choice of [`PARTS`].
-const MARK: &str = "weft-2";
+const MARK: &str = "weft-3";
 
-/// Parts of the package to extract: the kernel, and modules for RDMA over virtio.
+/// Parts of the package to extract: the kernel, and modules for RDMA over virtio and for NFS.
 const PARTS: &[&str] = &[
     "boot/vmlinuz-*",
     "lib/modules/*/kernel/arch/x86/crypto",
@@ -27,6 +27,14 @@ const PARTS: &[&str] = &[
     "lib/modules/*/kernel/drivers/net/*.ko*",
     "lib/modules/*/kernel/drivers/virtio",
     "lib/modules/*/kernel/fs/configfs",
+    "lib/modules/*/kernel/fs/exportfs",
+    "lib/modules/*/kernel/fs/fscache",
+    "lib/modules/*/kernel/fs/lockd",
+    "lib/modules/*/kernel/fs/netfs",
+    "lib/modules/*/kernel/fs/nfs",
+    "lib/modules/*/kernel/fs/nfs_common",
+    "lib/modules/*/kernel/fs/nfsd",
+    "lib/modules/*/kernel/fs/nls",
     "lib/modules/*/kernel/lib",
     "lib/modules/*/kernel/net",
 ];

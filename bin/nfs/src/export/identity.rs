@@ -1,0 +1,105 @@
+//! Identity of a caller, and the identity that its accesses to files have.
+
+use std::cell::RefCell;
+
+use weft_sys::file_identity;
+
+/// User and group of accesses without a known user, as in Linux's exports(5).
+pub const ANONYMOUS: u32 = 65534;
+
+/// User of a call.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Credential {
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Further groups.
+    pub groups: Vec<u32>,
+}
+
+impl Credential {
+    /// Returns the anonymous user.
+    pub fn nobody() -> Credential {
+        Credential { uid: ANONYMOUS, gid: ANONYMOUS, groups: Vec::new() }
+    }
+
+    fn root() -> Credential {
+        Credential { uid: 0, gid: 0, groups: vec![0] }
+    }
+}
+
+/// Treatment of the users that clients claim to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Users {
+    /// All are the user that runs the server: nobody but root can act for others.
+    Server,
+    /// Each is itself, except for root if `squash` is set.
+    Claimed {
+        /// Root becomes the anonymous user.
+        squash: bool,
+    },
+}
+
+thread_local! {
+    /// Identity of this thread's accesses; threads begin as root.
+    static ASSUMED: RefCell<Credential> = RefCell::new(Credential::root());
+}
+
+impl Users {
+    /// Returns the treatment that this process can carry out.
+    pub fn of_this_process(squash: bool) -> Users {
+        if rustix::process::geteuid().is_root() { Users::Claimed { squash } } else { Users::Server }
+    }
+
+    /// Returns the identity that stands for a caller's.
+    pub fn map(self, caller: Credential) -> Credential {
+        match self {
+            Users::Server => Credential::root(),
+            Users::Claimed { squash: true } if caller.uid == 0 => Credential::nobody(),
+            Users::Claimed { squash } => {
+                // Membership of root's group is root's, too.
+                let gid = |gid: u32| if squash && gid == 0 { ANONYMOUS } else { gid };
+                let groups = caller.groups.into_iter().map(gid).collect();
+                Credential { uid: caller.uid, gid: gid(caller.gid), groups }
+            }
+        }
+    }
+
+    /// Runs accesses to files with a mapped identity.
+    pub fn act<R>(self, identity: &Credential, access: impl FnOnce() -> R) -> std::io::Result<R> {
+        if self == Users::Server {
+            return Ok(access());
+        }
+        assume(identity)?;
+        let result = access();
+        assume(&Credential::root())?;
+        Ok(result)
+    }
+}
+
+fn assume(identity: &Credential) -> std::io::Result<()> {
+    ASSUMED.with_borrow_mut(|now| {
+        if now != identity {
+            file_identity::assume(identity.uid, identity.gid, &identity.groups)?;
+            now.clone_from(identity);
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_squashed_with_its_group() {
+        let root = Credential::root();
+        let user = Credential { uid: 7, gid: 0, groups: vec![0, 8] };
+        let squashing = Users::Claimed { squash: true };
+        assert_eq!(squashing.map(root.clone()), Credential::nobody());
+        assert_eq!(squashing.map(user.clone()), Credential { uid: 7, gid: ANONYMOUS, groups: vec![ANONYMOUS, 8] });
+        assert_eq!(Users::Claimed { squash: false }.map(user.clone()), user);
+        assert_eq!(Users::Server.map(user), root);
+    }
+}
