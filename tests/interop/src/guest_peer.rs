@@ -328,7 +328,7 @@ impl Peer {
     /// Whether rxe has stopped in the middle of repeating what our end has acknowledged. Linux 6.1's completer takes an
     /// acknowledgement that arrives while the requester repeats, and then no timer is left that would go on: about one
     /// of two hundred runs of long messages with 1% loss. `trace` has our end's packets.
-    fn rxe_stopped(&self, trace: &Path) -> Result<bool> {
+    pub fn rxe_stopped(&self, trace: &Path) -> Result<bool> {
         let theirs = self.guest.run(&["rdma", "resource", "show", "qp"])?.text;
         let next =
             theirs.lines().filter(|line| line.contains("type RC")).find_map(|line| number_after(line, "sq-psn "));

@@ -231,7 +231,7 @@ fn unknown_programs_and_procedures_are_refused() {
     let reply = server.export.execute_mount(&call(NFS_PROGRAM, 0, 0, &[]));
     assert_eq!(reply[20..24], [0, 0, 0, 1]);
     for len in 0..60 {
-        let bytes: Vec<u8> = (0..len).map(|byte| byte * 37).collect();
+        let bytes: Vec<u8> = (0..len).map(|byte: u8| byte.wrapping_mul(37)).collect();
         server.export.execute("client", &CallBytes::Inline(bytes), None);
     }
 }
