@@ -49,6 +49,9 @@ pub const OPEN_FOR: Duration = Duration::from_secs(5);
 /// Replies to calls that must not run twice, kept for clients that repeat them on a new connection.
 pub const REPLIES_KEPT_MAX: usize = 1024;
 
+/// Lines about one client's refused messages, so that it cannot fill the log.
+pub const COMPLAINTS_MAX: u32 = 20;
+
 /// Connections to the port of MOUNT at a time.
 pub const MOUNT_CONNECTIONS_MAX: usize = 16;
 /// Time that a connection to the port of MOUNT may be silent.

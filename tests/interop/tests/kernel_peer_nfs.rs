@@ -383,9 +383,9 @@ impl Sides {
              echo '_rpc:x:106:65534::/run/rpcbind:/bin/false' >> /etc/passwd; rpcbind
              : > /var/lib/nfs/etab; : > /var/lib/nfs/rmtab
              echo '/srv *(rw,no_root_squash,insecure,fsid=7,no_subtree_check)' > /etc/exports; exportfs -ra
-             echo 5 > /proc/fs/nfsd/nfsv4leasetime; echo 5 > /proc/fs/nfsd/nfsv4gracetime
              echo '+3 +4 +4.1' > /proc/fs/nfsd/versions; echo 'tcp 2049' > /proc/fs/nfsd/portlist
-             echo 4 > /proc/fs/nfsd/threads; rpc.mountd -p 20048 > /tmp/mountd 2>&1; : > /tmp/nfsd",
+             echo 4 > /proc/fs/nfsd/threads; echo Y > /proc/fs/nfsd/v4_end_grace
+             rpc.mountd -p 20048 > /tmp/mountd 2>&1; : > /tmp/nfsd",
         )
         .map(drop)
     }

@@ -68,7 +68,7 @@ pub fn write(out: &mut Writer, stat: &Statx, export: FileId) {
 
 /// Returns `fileid3`.
 pub fn file_number(id: FileId, export: FileId) -> u64 {
-    if id.device == export.device { id.inode } else { id.inode ^ id.device.rotate_left(40) | 1 << 63 }
+    if id.device == export.device { id.inode } else { (id.inode ^ id.device.rotate_left(40)) | 1 << 63 }
 }
 
 /// Writes `post_op_attr`: the attributes, if they are known.

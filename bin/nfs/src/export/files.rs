@@ -53,8 +53,8 @@ impl Export {
         })?;
         let is_owner = matches!(self.users, Users::Claimed { .. }) && found.stat.stx_uid == key.identity.uid;
         let file = match opened {
-            // Clients check permissions when a program opens a file; its owner may have changed them since. Whoever may
-            // execute a file must be able to read it over the network.
+            // Clients check permissions when a program opens a file; its owner may have changed them since. Execution over
+            // the network is reading.
             Err((rustix::io::Errno::ACCESS, may_execute)) if is_owner || may_execute => open()?,
             opened => opened.map_err(|(error, _)| error)?,
         };

@@ -20,7 +20,9 @@ use super::backend::Backend;
 use super::end::End;
 use super::statistics::Statistics;
 use crate::export::{CallBytes, Done, Job, ReplyBytes, system_error};
-use crate::limits::{BACKCHANNEL_WAITING_MAX, CALL_MEMORY_MAX, READS_IN_PROGRESS, REPLY_MEMORY_MAX, TRANSFER_MAX};
+use crate::limits::{
+    BACKCHANNEL_WAITING_MAX, CALL_MEMORY_MAX, COMPLAINTS_MAX, READS_IN_PROGRESS, REPLY_MEMORY_MAX, TRANSFER_MAX,
+};
 use crate::rdma::{Completed, Endpoint, EndpointConfig, Pool, Work};
 use crate::tcp::Outgoing;
 
@@ -84,6 +86,8 @@ pub struct Session {
     pub statistics: Statistics,
     /// Time of the last message from the client.
     pub heard: Instant,
+    /// Lines about refused messages.
+    complaints: u32,
     scratch: Vec<u8>,
 }
 
@@ -143,8 +147,19 @@ impl Session {
             reply_memory: 0,
             statistics: Statistics::new(),
             heard: Instant::now(),
+            complaints: 0,
             scratch: Vec::new(),
         })
+    }
+
+    /// Prints a line about a message of the client, up to a number of them.
+    fn complain(&mut self, about: std::fmt::Arguments<'_>) {
+        self.complaints += 1;
+        match self.complaints {
+            0..COMPLAINTS_MAX => errln!("weft nfs serve: client {}: {about}", self.client),
+            COMPLAINTS_MAX => errln!("weft nfs serve: client {}: {about}; no more lines about it", self.client),
+            _ => self.complaints = COMPLAINTS_MAX,
+        }
     }
 
     /// Returns the queue pair's side of the connection.
@@ -212,12 +227,12 @@ impl Session {
                 ResponderAction::Assemble(id, assembly) => self.assemble(id, &assembly)?,
                 ResponderAction::Execute(id) => self.execute(id, service)?,
                 ResponderAction::Send(plan) => {
-                    errln!("weft nfs serve: client {}: a malformed message was answered by an error", self.client);
+                    self.complain(format_args!("a malformed message was answered by an error"));
                     self.send(&plan, &[], None)?;
                 }
                 ResponderAction::BackchannelReply(reply) => self.reply_to_backend(reply)?,
                 ResponderAction::BackchannelError(xid, error) => {
-                    errln!("weft nfs serve: client {}: callback {xid:#x}: {error}", self.client);
+                    self.complain(format_args!("callback {xid:#x}: {error}"));
                     self.reply_to_backend(system_error(xid))?;
                 }
             }
@@ -332,7 +347,7 @@ impl Session {
             return Ok(());
         };
         if let Some(refusal) = refusal {
-            errln!("weft nfs serve: client {}: a reply is answered by ERR_CHUNK: {refusal}", self.client);
+            self.complain(format_args!("a reply became ERR_CHUNK: {refusal}"));
         }
         self.statistics.calls += 1;
         let (bytes, memory) = match message {
@@ -447,7 +462,7 @@ impl Session {
                 }
                 Err(error) => {
                     let xid = wire::xid(&message).unwrap_or(0);
-                    errln!("weft nfs serve: client {}: callback {xid:#x}: {error}", self.client);
+                    self.complain(format_args!("callback {xid:#x}: {error}"));
                     let mut done = Vec::new();
                     if let Some(backend) = &mut self.backend {
                         backend.reply(system_error(xid), &mut done).map_err(End::Backend)?;
