@@ -1,13 +1,13 @@
 //! Limits of a connection, of a header and of a message.
 
-/// TCP and RDMA CM port of NFS over RDMA (RFC 8267 §6).
+/// TCP and RDMA CM port of NFS over RDMA (RFC 8267).
 pub const NFS_PORT: u16 = 20049;
 
 /// Inline threshold of a peer that announces none (RFC 8166 §3.3.2), in bytes.
 pub const INLINE_DEFAULT_BYTES: usize = 1024;
 /// Inline threshold that Weft announces, in bytes. Linux announces as much.
 pub const INLINE_PREFERRED_BYTES: usize = 4096;
-/// Highest inline threshold that a peer can announce (RFC 8797 §4), in bytes.
+/// Highest inline threshold that a peer can announce (RFC 8797), in bytes.
 pub const INLINE_MAX_BYTES: usize = 256 * 1024;
 
 /// RDMA segments in a read list.

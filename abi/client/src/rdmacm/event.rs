@@ -61,13 +61,12 @@ impl PeerParam {
     /// # Safety
     /// The parameters are those of an event that is not acknowledged yet.
     unsafe fn copy(raw: &rdma_conn_param) -> PeerParam {
-        let private_data = match raw.private_data.is_null() {
-            true => Vec::new(),
+        let mut private_data = Vec::new();
+        if !raw.private_data.is_null() {
             // SAFETY: the library keeps that many bytes until the event is acknowledged.
-            false => {
-                unsafe { std::slice::from_raw_parts(raw.private_data.cast(), raw.private_data_len.into()) }.to_vec()
-            }
-        };
+            let bytes = unsafe { std::slice::from_raw_parts(raw.private_data.cast(), raw.private_data_len.into()) };
+            private_data.extend_from_slice(bytes);
+        }
         let (responder_resources, initiator_depth) = (raw.responder_resources, raw.initiator_depth);
         PeerParam { private_data, responder_resources, initiator_depth }
     }

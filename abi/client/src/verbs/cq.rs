@@ -98,8 +98,9 @@ impl Wc {
 
     /// Key that the peer's SEND invalidated, if it did.
     pub fn invalidated(&self) -> Option<u32> {
-        // SAFETY: both members of the union are plain numbers; the flag says which one is valid.
-        (self.0.wc_flags & IBV_WC_WITH_INV != 0).then(|| unsafe { self.0.imm.invalidated_rkey })
+        // SAFETY: both members of the union are plain numbers.
+        let key = unsafe { self.0.imm.invalidated_rkey };
+        (self.0.wc_flags & IBV_WC_WITH_INV != 0).then_some(key)
     }
 
     pub(super) fn raw(&self) -> &ibv_wc {

@@ -7,14 +7,15 @@ use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Statx, Timestamps, U
 use weft_sys::file_identity;
 
 use super::attributes::{self, NewAttributes, NewTime};
+use super::exported::Export;
 use super::handle::HANDLE_MAX;
 use super::identity::{Credential, Users};
-use super::nfs3::{Failure, Outcome, argument};
+use super::message::{CallBytes, Circumstances};
 use super::open_files::OpenKey;
+use super::outcome::{Failure, Outcome, argument};
 use super::status::Status;
 use super::tree::Found;
 use super::xdr::{Reader, Writer, pad_len};
-use super::{CallBytes, Circumstances, Export};
 use crate::limits::TRANSFER_MAX;
 
 /// Longest text of a symbolic link, in bytes.

@@ -4,13 +4,15 @@ use std::mem::MaybeUninit;
 
 use rustix::fs::{FileType, Mode, OFlags, RawDir, SeekFrom};
 
+use super::exported::Export;
 use super::files::again;
 use super::handle::HANDLE_MAX;
-use super::nfs3::{Outcome, argument};
+use super::message::Circumstances;
+use super::outcome::{Failure, Outcome, argument};
 use super::status::Status;
 use super::tree::Found;
 use super::xdr::{Reader, Writer};
-use super::{Circumstances, Export, attributes, rpc};
+use super::{attributes, rpc};
 use crate::limits::DIRECTORY_MAX;
 
 /// Bytes read from the kernel at a time.
@@ -43,7 +45,7 @@ pub fn readdirplus(export: &Export, around: &mut Circumstances<'_>, xdr: &mut Re
     list(export, around, &found, cookie, &Room { total, names, plus: true }, out)
 }
 
-fn arguments(export: &Export, xdr: &mut Reader<'_>) -> Result<(Found, u64), super::nfs3::Failure> {
+fn arguments(export: &Export, xdr: &mut Reader<'_>) -> Result<(Found, u64), Failure> {
     let found = export.tree.find(argument(xdr.opaque(HANDLE_MAX))?)?;
     let cookie = argument(xdr.u64())?;
     // The verifier: cookies stay valid as long as the directory's file system says.

@@ -6,14 +6,15 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, Timestamps};
 use rustix::io::Errno;
 
 use super::attributes::{self, NewAttributes};
+use super::exported::Export;
 use super::files::again;
 use super::handle::HANDLE_MAX;
-use super::nfs3::{Outcome, argument};
+use super::message::Circumstances;
 use super::open_files::OpenKey;
+use super::outcome::{Failure, Outcome, argument};
 use super::status::Status;
 use super::tree::Found;
 use super::xdr::{Reader, Writer};
-use super::{Circumstances, Export};
 
 /// Longest name, in bytes. Longer ones than a message may have are malformed.
 const NAME_MAX: usize = 255;
@@ -32,7 +33,7 @@ struct Named<'a> {
 
 impl<'a> Named<'a> {
     /// Reads `diropargs3`.
-    fn read(export: &Export, xdr: &mut Reader<'a>) -> Result<Named<'a>, super::nfs3::Failure> {
+    fn read(export: &Export, xdr: &mut Reader<'a>) -> Result<Named<'a>, Failure> {
         let handle = argument(xdr.opaque(HANDLE_MAX))?;
         let name = argument(xdr.opaque(NAME_FIELD_MAX))?;
         let dir = export.tree.find(handle)?;

@@ -2,31 +2,12 @@
 
 use weft_client::verbs::Memory;
 
+use super::exported::Export;
+use super::message::{CallBytes, Circumstances, Reply, ReplyBytes};
+use super::outcome::{Failure, Outcome};
 use super::status::Status;
 use super::xdr::{Reader, Writer, pad_len};
-use super::{CallBytes, Circumstances, Export, Reply, ReplyBytes, files, listing, names, rpc, volume};
-
-/// Failure of a procedure.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Failure {
-    /// The reply has this status.
-    Status(Status),
-    /// The arguments are malformed.
-    Arguments,
-}
-
-impl<E: Into<Status>> From<E> for Failure {
-    fn from(status: E) -> Failure {
-        Failure::Status(status.into())
-    }
-}
-
-/// Requires an argument.
-pub fn argument<T>(value: Option<T>) -> Result<T, Failure> {
-    value.ok_or(Failure::Arguments)
-}
-
-pub type Outcome = Result<(), Failure>;
+use super::{files, listing, names, rpc, volume};
 
 /// Reads the arguments, and writes the results after NFS3_OK.
 type Execute = fn(&Export, &mut Circumstances<'_>, &mut Reader<'_>, &mut Writer) -> Outcome;

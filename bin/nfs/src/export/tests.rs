@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::exported::{Export, ExportOptions};
+use super::message::{CallBytes, ReplyBytes};
 use super::rpc::tests::call;
 use super::rpc::{ACCEPTED_LEN, MOUNT_PROGRAM, NFS_PROGRAM};
 use super::xdr::{Reader, Writer};
-use super::*;
 
 /// A directory that is removed at the end.
 pub struct Scratch(PathBuf);

@@ -1,8 +1,10 @@
 //! FSSTAT, FSINFO and PATHCONF: properties of the file system.
 
-use super::nfs3::{Outcome, argument};
+use super::exported::Export;
+use super::message::Circumstances;
+use super::outcome::{Outcome, argument};
 use super::xdr::{Reader, Writer};
-use super::{Circumstances, Export, attributes, handle};
+use super::{attributes, handle};
 use crate::limits::TRANSFER_MAX;
 
 /// Multiple of which transfers are fast.

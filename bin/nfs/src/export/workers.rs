@@ -4,41 +4,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use weft_client::verbs::Memory;
-use weft_rpcrdma::CallId;
 use weft_sys::event::EventFd;
 
-use super::{CallBytes, Export, Reply};
+use super::exported::Export;
+use super::message::{Done, Job};
 
 /// Threads: reads wait for disks, so there are more than processors.
 const THREADS_MIN: usize = 4;
 const THREADS_MAX: usize = 16;
-
-/// A call to execute.
-#[derive(Debug)]
-pub struct Job {
-    /// Connection.
-    pub session: u64,
-    /// Call on it.
-    pub call: CallId,
-    /// Name of the client.
-    pub client: Arc<str>,
-    /// The message.
-    pub message: CallBytes,
-    /// Memory for a reply with data.
-    pub memory: Option<Memory>,
-}
-
-/// An executed call.
-#[derive(Debug)]
-pub struct Done {
-    /// Connection.
-    pub session: u64,
-    /// Call on it.
-    pub call: CallId,
-    /// The reply.
-    pub reply: Reply,
-}
 
 #[derive(Debug, Default)]
 struct ClientQueue {

@@ -14,10 +14,11 @@ use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::signals::SignalQueue;
 use weft_tool::{errln, errno};
 
+use super::args::ServeArgs;
 use super::backend::Backend;
 use super::end::End;
+use super::service::Service;
 use super::session::Session;
-use super::{ServeArgs, Service};
 use crate::limits::{BACKLOG, IDLE_MAX};
 
 const CHANNEL: u64 = 0;

@@ -15,9 +15,9 @@ use weft_rpcrdma::{
 };
 use weft_tool::errln;
 
-use super::Service;
 use super::backend::Backend;
 use super::end::End;
+use super::service::Service;
 use super::statistics::Statistics;
 use crate::export::{CallBytes, Done, Job, ReplyBytes, system_error};
 use crate::limits::{

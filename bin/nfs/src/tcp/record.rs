@@ -1,6 +1,13 @@
 //! Records out of a byte stream.
 
-use super::LAST_FRAGMENT;
+/// Bit of a fragment's header that marks the record's last one.
+const LAST_FRAGMENT: u32 = 1 << 31;
+
+/// Returns the header of a record that is one fragment.
+pub fn record_mark(len: usize) -> [u8; 4] {
+    // Records are shorter than `MESSAGE_MAX_BYTES`.
+    (LAST_FRAGMENT | len as u32).to_be_bytes()
+}
 
 /// Bytes of a fragment's header.
 const MARK: usize = 4;
@@ -70,7 +77,6 @@ impl RecordReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::record_mark;
 
     fn records(bytes: &[u8], step: usize) -> Result<Vec<Vec<u8>>, TooLong> {
         let (mut reader, mut found) = (RecordReader::new(8), Vec::new());

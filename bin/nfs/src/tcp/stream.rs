@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use weft_client::verbs::Buffer;
 use weft_sys::epoll::Interest;
 
-use super::{RecordReader, record_mark};
+use super::record::{RecordReader, record_mark};
 
 /// Bytes read from the socket by one call.
 const READ_BYTES: usize = 256 << 10;

@@ -1,4 +1,4 @@
-//! NFSv3 (RFC 1813; RFC 8267 §3): one call, one procedure.
+//! NFSv3 (RFC 1813; RFC 8267): one call, one procedure.
 
 use super::fields::{Arguments, Field, Results};
 use crate::wire::xdr::XdrReader;

@@ -1,4 +1,4 @@
-//! NFSv4, minor versions 0 to 2 (RFC 7530, 8881, 7862; RFC 8267 §4): a COMPOUND of operations. Eligible data is found up
+//! NFSv4, minor versions 0 to 2 (RFC 7530, 8881, 7862; RFC 8267): a COMPOUND of operations. Eligible data is found up
 //! to the first operation that is not in the table.
 
 use super::fields::{Arguments, Field, Results};

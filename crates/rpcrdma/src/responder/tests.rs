@@ -143,3 +143,16 @@ fn a_backchannel_reply_is_told_from_a_call_by_its_message() {
     responder.handle_receive(&call(9, Body::Error(RdmaError::Chunk), &[])).expect("valid");
     assert_eq!(responder.poll(), Some(ResponderAction::BackchannelError(9, RdmaError::Chunk)));
 }
+
+#[test]
+fn a_key_is_invalidated_only_if_both_ends_know_how() {
+    for (ours, theirs) in [(true, false), (false, true), (true, true)] {
+        let end = |remote_invalidation| PrivateData { remote_invalidation, ..CONFIG.local };
+        let mut responder = Responder::new(ResponderConfig { local: end(ours), ..CONFIG }, end(theirs));
+        responder.handle_receive(&long(9, 5000)).expect("valid");
+        drain(&mut responder);
+        (0..2).for_each(|_| responder.read_completed(CallId(0)));
+        let plan = responder.reply(CallId(0), 8, &[]).expect("waits");
+        assert_eq!(plan.send.invalidate, (ours && theirs).then_some(9));
+    }
+}

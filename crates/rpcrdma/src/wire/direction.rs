@@ -1,5 +1,5 @@
 //! Direction of an RPC message. Calls of both directions share a connection, and only the RPC message itself says which
-//! side called (RFC 8167 §5): its second word is CALL or REPLY (RFC 5531 §9).
+//! side called (RFC 8167): its second word is CALL or REPLY (RFC 5531 §9).
 
 use super::xdr::XdrReader;
 

@@ -1,4 +1,4 @@
-//! Private data of RDMA CM's REQ and REP (RFC 8797 §4). Both ends announce by it how long the messages are that they
+//! Private data of RDMA CM's REQ and REP (RFC 8797). Both ends announce by it how long the messages are that they
 //! send and receive inline, and whether they know Send With Invalidate:
 //!
 //! ```text
@@ -55,7 +55,7 @@ impl Default for PrivateData {
 }
 
 impl PrivateData {
-    /// Reads the peer's private data. Data of another format or version announces nothing (RFC 8797 §4.1); a connection
+    /// Reads the peer's private data. Data of another format or version announces nothing (RFC 8797); a connection
     /// manager may have appended zeros.
     pub fn parse(bytes: &[u8]) -> PrivateData {
         let Ok((wire, _)) = WirePrivateData::ref_from_prefix(bytes) else { return PrivateData::default() };
@@ -83,7 +83,7 @@ impl PrivateData {
         zerocopy::transmute!(wire)
     }
 
-    /// Returns the inline threshold from this end to `peer`: what one sends and the other receives (RFC 8797 §5.1).
+    /// Returns the inline threshold from this end to `peer`: what one sends and the other receives (RFC 8797).
     pub fn threshold_to(&self, peer: &PrivateData) -> usize {
         self.send_bytes.min(peer.receive_bytes)
     }
