@@ -30,7 +30,7 @@ impl Table {
         if self.only.as_ref().is_some_and(|text| !label.contains(text.as_str())) {
             return;
         }
-        if self.failures.len() >= FAILURES_MAX && self.only.is_none() && std::env::var_os("WEFT_ALL").is_none() {
+        if self.failures.len() >= FAILURES_MAX && self.only.is_none() && !all() {
             self.left += 1;
             return;
         }
@@ -72,6 +72,11 @@ pub fn note(line: &str) {
     {
         let _ = writeln!(file, "{line}");
     }
+}
+
+/// Returns whether to run everything, however long it takes (`WEFT_ALL=1`).
+pub fn all() -> bool {
+    std::env::var_os("WEFT_ALL").is_some()
 }
 
 /// Returns whether to run only a sample of each table (`cargo xtask test --quick`).

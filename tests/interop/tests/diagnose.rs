@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use weft_interop::{Fabric, Lab, Shape, Table, product, skip};
+use weft_interop::{Fabric, Lab, Shape, Table, product, skip, table};
 
 /// Host that runs `weft diagnose`.
 const HOST: &str = "node1";
@@ -125,7 +125,7 @@ fn healthy_fabrics_have_no_findings_and_faults_are_named() {
     }
     let lab = Lab::new(Shape::Loopback).expect("a lab");
     let mut table = Table::new("diagnose");
-    let more = if std::env::var_os("WEFT_ALL").is_some() { MORE } else { &[] };
+    let more = if table::all() { MORE } else { &[] };
     for shape in HEALTHY.iter().chain(more) {
         table.case(&format!("healthy: {shape}"), || healthy(&lab, &shape.split(' ').collect::<Vec<_>>()));
     }

@@ -42,8 +42,8 @@ pub enum Users {
 }
 
 thread_local! {
-    /// Identity of this thread's accesses; threads begin as root.
-    static ASSUMED: RefCell<Credential> = RefCell::new(Credential::root());
+    /// Identity of this thread's accesses; threads begin as root. `None`: a change failed half way.
+    static ASSUMED: RefCell<Option<Credential>> = RefCell::new(Some(Credential::root()));
 }
 
 impl Users {
@@ -80,9 +80,10 @@ impl Users {
 
 fn assume(identity: &Credential) -> std::io::Result<()> {
     ASSUMED.with_borrow_mut(|now| {
-        if now != identity {
+        if now.as_ref() != Some(identity) {
+            *now = None;
             file_identity::assume(identity.uid, identity.gid, &identity.groups)?;
-            now.clone_from(identity);
+            *now = Some(identity.clone());
         }
         Ok(())
     })
@@ -91,6 +92,31 @@ fn assume(identity: &Credential) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_that_cannot_be_assumed_leaves_no_trace() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let users = Users::Claimed { squash: false };
+        // The kernel takes this number as "no change".
+        let nobody_at_all = Credential { uid: u32::MAX, gid: 7, groups: vec![7] };
+        let group_of_a_new_file = |name: &str| {
+            let path = std::env::temp_dir().join(format!("weft-assumed-{}-{name}", std::process::id()));
+            let made = users.act(&Credential::root(), || std::fs::write(&path, "")).expect("root");
+            made.expect("a file");
+            let gid = std::os::unix::fs::MetadataExt::gid(&std::fs::metadata(&path).expect("its attributes"));
+            std::fs::remove_file(&path).expect("it was there");
+            gid
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(group_of_a_new_file("before"), 0);
+                assert!(users.act(&nobody_at_all, || ()).is_err());
+                assert_eq!(group_of_a_new_file("after"), 0);
+            });
+        });
+    }
 
     #[test]
     fn root_is_squashed_with_its_group() {
