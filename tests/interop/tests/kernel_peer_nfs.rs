@@ -69,6 +69,7 @@ fn the_kernels_client_over_rdma() {
     table.case("a server that is killed comes back under a copy", || sides.killed_server());
     table.case("--read-only refuses changes", || sides.read_only());
     table.case("users are those of the client, root is nobody", || sides.users());
+    table.case("an ordinary user serves a directory", || sides.ordinary());
     let versions = [("NFSv4.1", "vers=4.1,rdma"), ("NFSv3", "vers=3,rdma,nolock")];
     for (version, options) in versions.into_iter().take(if table::all() { 2 } else { 1 }) {
         table.case(&format!("{version} through the gateway to Linux's server"), || sides.gateway(options));
@@ -130,9 +131,13 @@ impl Sides {
     }
 
     fn serve_words(&self, options: &[&str], env: &[(&str, &str)]) -> Result<Serving> {
+        self.serve_as(Who::Root, options, env)
+    }
+
+    fn serve_as(&self, who: Who, options: &[&str], env: &[(&str, &str)]) -> Result<Serving> {
         let lab = self.peer.lab();
         let weft = product::weft()?.display().to_string();
-        let line = lab.bare(lab.client(), Who::Root, &[&[&weft[..], "nfs", "serve"], options].concat());
+        let line = lab.bare(lab.client(), who, &[&[&weft[..], "nfs", "serve"], options].concat());
         let mut proc = lab.start_line(&line, env)?;
         let listens = proc.wait_until(STARTS_WITHIN, |proc| proc.text().contains("listening on port"));
         ensure!(listens, "the server does not listen: {}", proc.text());
@@ -353,6 +358,29 @@ impl Sides {
             let uid = std::fs::metadata(open.join(name))?.uid();
             ensure!(uid == 65534, "{name} belongs to {uid}");
         }
+        server.terminate()
+    }
+
+    /// All users of the client are the user that runs the server.
+    fn ordinary(&self) -> Result<()> {
+        if !self.peer.lab().has_two_users() {
+            return Ok(());
+        }
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let theirs = self.export.join("theirs");
+        std::fs::create_dir(&theirs)?;
+        std::fs::set_permissions(&theirs, PermissionsExt::from_mode(0o777))?;
+        let server = self.serve_as(Who::Ordinary, &["--export", &theirs.display().to_string()], &[])?;
+        self.with_mount(|| {
+            let text = self.guest(&format!(
+                "echo root > {MOUNTED}/f; chmod 600 {MOUNTED}/f; ! chown 7 {MOUNTED}/f
+                 setpriv --reuid=65534 --regid=65534 --clear-groups sh -c 'echo n > {MOUNTED}/g; ls {MOUNTED}'"
+            ))?;
+            ensure!(text.ends_with("f\ng\n"), "{text}");
+            Ok(())
+        })?;
+        let uids = ["f", "g"].map(|name| std::fs::metadata(theirs.join(name)).map(|found| found.uid()).unwrap_or(0));
+        ensure!(uids[0] != 0 && uids[0] == uids[1], "the files belong to {uids:?}");
         server.terminate()
     }
 
