@@ -10,6 +10,7 @@ pub mod dev;
 mod devices;
 pub mod diagnose;
 pub mod doctor;
+mod drop_in;
 pub mod env;
 pub mod environment;
 mod ethernet;

@@ -2,12 +2,12 @@
 //! send management datagrams. No udev runs in a view: the views that root starts give their nodes the permissions and
 //! groups that the machine's rules say.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
+use crate::commands::drop_in;
 use crate::commands::profiles::udev::{self, NodeRule};
 
 /// Directories of rules (udev(7)): a file of an earlier one covers those of its name in later ones.
@@ -43,16 +43,11 @@ pub fn apply(nodes: &Path) -> io::Result<()> {
 
 /// Reads the rules of all files in the order of the files' names. Files that cannot be read have none.
 fn read(directories: &[&str]) -> Vec<NodeRule> {
-    let mut files = BTreeMap::new();
-    for directory in directories.iter().rev() {
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            if entry.path().extension().is_some_and(|extension| extension == "rules") {
-                files.insert(entry.file_name(), entry.path());
-            }
-        }
-    }
     let small = |path: &Path| fs::metadata(path).is_ok_and(|found| found.len() <= udev::BYTES_MAX as u64);
-    let texts = files.into_values().filter(|path| small(path)).filter_map(|path| fs::read_to_string(path).ok());
+    let texts = drop_in::files(directories, "rules")
+        .into_iter()
+        .filter(|path| small(path))
+        .filter_map(|path| fs::read_to_string(path).ok());
     texts.flat_map(|text| udev::node_rules(&text)).collect()
 }
 

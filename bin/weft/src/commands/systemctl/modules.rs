@@ -1,11 +1,11 @@
 //! Loading of the modules that files list, as systemd-modules-load(8) does it.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::record::Run;
 use super::unit::Unit;
+use crate::commands::drop_in;
 use crate::commands::kmod::{self, LoadError};
 
 /// Longest file of module names in bytes, and names that one run loads: far above any machine's.
@@ -23,7 +23,7 @@ pub fn load(unit: &Unit, now: i64) -> Run {
     let mut run = Run { at: now, pid: std::process::id(), ..Run::default() };
     let (files, must_exist) = match unit {
         Unit::LoadModules(instance) => (vec![Path::new(RDMA).join(format!("{instance}.conf"))], true),
-        _ => (files_at_boot(&AT_BOOT), false),
+        _ => (drop_in::files(&AT_BOOT, "conf"), false),
     };
     let mut names = Vec::new();
     for file in files {
@@ -53,20 +53,6 @@ impl Run {
         self.code = 1;
         self.log.push(message);
     }
-}
-
-/// Lists the files of the directories, in the order of their names.
-fn files_at_boot(directories: &[&str]) -> Vec<PathBuf> {
-    let mut all = BTreeMap::new();
-    for directory in directories.iter().rev() {
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.extension().is_some_and(|extension| extension == "conf") {
-                all.insert(entry.file_name(), path);
-            }
-        }
-    }
-    all.into_values().collect()
 }
 
 /// Reads the names of a file.
@@ -100,18 +86,5 @@ mod tests {
         let run = load(&Unit::LoadModules("weft-no-such-file".to_owned()), 7);
         assert_eq!((run.at, run.code, run.log.len()), (7, 1, 1));
         assert!(run.log[0].contains("/etc/rdma/modules/weft-no-such-file.conf"), "{:?}", run.log);
-    }
-
-    #[test]
-    fn files_of_earlier_directories_cover_others() {
-        let dir = std::env::temp_dir().join(format!("weft-modules-load-{}", std::process::id()));
-        let [etc, usr] = ["etc", "usr"].map(|name| dir.join(name));
-        for (directory, names) in [(&etc, ["b.conf", "c.txt"]), (&usr, ["a.conf", "b.conf"])] {
-            fs::create_dir_all(directory).unwrap();
-            names.iter().for_each(|name| fs::write(directory.join(name), "").unwrap());
-        }
-        let found = files_at_boot(&[etc.to_str().unwrap(), usr.to_str().unwrap()]);
-        assert_eq!(found, [usr.join("a.conf"), etc.join("b.conf")]);
-        fs::remove_dir_all(dir).unwrap();
     }
 }
