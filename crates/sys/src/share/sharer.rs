@@ -140,7 +140,7 @@ impl Sharer {
         let copied = &mut self.copied;
         let fd = self.arena.fd().as_raw_fd();
         for (start, end) in chunks(plain.start, plain.end) {
-            let part = Plain { start, end, huge: plain.huge };
+            let part = plain.part(start, end);
             let at = offset + (start - plain.start);
             let mut result = Err(io::ErrorKind::WouldBlock.into());
             still(&mut || {

@@ -22,6 +22,15 @@ pub(super) struct Plain {
     pub(super) end: u64,
     /// Whether the program asked for huge pages or against them; `None` if neither.
     pub(super) huge: Option<bool>,
+    /// Offset of `start` in the arena, if this is a private mapping of it, which restoring in place has left behind.
+    pub(super) leftover: Option<u64>,
+}
+
+impl Plain {
+    /// Returns a part of it.
+    pub(super) fn part(&self, start: u64, end: u64) -> Plain {
+        Plain { start, end, huge: self.huge, leftover: self.leftover.map(|offset| offset + (start - self.start)) }
+    }
 }
 
 /// A file, identified by the numbers of the kernel's tables.
@@ -59,7 +68,7 @@ fn plain_in(
     stack: u64,
 ) -> io::Result<Vec<Plain>> {
     let mut found = Vec::new();
-    let mut current: Option<(u64, u64)> = None;
+    let mut current: Option<Plain> = None;
     let mut line = String::new();
     loop {
         line.clear();
@@ -70,15 +79,17 @@ fn plain_in(
             if mapping.start >= end {
                 return Ok(found);
             }
-            let private =
-                mapping.is_anonymous() || (mapping.rights == "rw-p" && arena.is_some_and(|id| mapping.is_of(id)));
+            let leftover = mapping.rights == "rw-p" && arena.is_some_and(|id| mapping.is_of(id));
+            let private = leftover || mapping.is_anonymous();
             let wanted = mapping.end > start && private && !mapping.holds(stack);
-            current = wanted.then(|| (mapping.start.max(start), mapping.end.min(end)));
-        } else if let Some((start, end)) = current
+            let leftover = leftover.then_some(mapping.offset);
+            let whole = Plain { start: mapping.start, end: mapping.end, huge: None, leftover };
+            current = wanted.then(|| whole.part(mapping.start.max(start), mapping.end.min(end)));
+        } else if let Some(plain) = current
             && let Some(flags) = line.strip_prefix("VmFlags:")
             && let Some(huge) = if_plain(flags)
         {
-            found.push(Plain { start, end, huge });
+            found.push(Plain { huge, ..plain });
         }
     }
 }
@@ -180,6 +191,15 @@ VmFlags: rd wr mr mw me gd ac
         let arena = FileId { device: libc::makedev(0, 1), inode: 78 };
         let found = plain_in(SMAPS.as_bytes(), start, end, Some(arena), 0xf800).unwrap();
         found.into_iter().map(|p| (p.start, p.end, p.huge)).collect()
+    }
+
+    #[test]
+    fn a_part_of_a_leftover_knows_its_place_in_the_arena() {
+        let arena = FileId { device: libc::makedev(0, 1), inode: 78 };
+        let table = "11000-15000 rw-p 00002000 00:01 78 /memfd:weft (deleted)\nVmFlags: rd wr mr mw me ac sd \n";
+        let found = plain_in(table.as_bytes(), 0x12000, 0x14000, Some(arena), 0).unwrap();
+        assert_eq!(found, [Plain { start: 0x12000, end: 0x14000, huge: None, leftover: Some(0x3000) }]);
+        assert_eq!(found[0].part(0x13000, 0x14000).leftover, Some(0x4000));
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Swap<'_> {
                 new.move_to(addr).map_err(|(_, error)| error)?;
                 Ok(copied)
             }
-            Some(faults) => self.guarded(faults, addr, len, new, offset),
+            Some(faults) => self.guarded(faults, plain, new, offset),
         }
     }
 
@@ -61,8 +61,9 @@ impl Swap<'_> {
         Ok(copied)
     }
 
-    fn guarded(&self, faults: &Faults, addr: u64, len: u64, new: Scratch, offset: u64) -> io::Result<u64> {
-        faults.hold(addr, len)?;
+    fn guarded(&self, faults: &Faults, plain: Plain, new: Scratch, offset: u64) -> io::Result<u64> {
+        let (addr, len) = (plain.start, plain.end - plain.start);
+        self.hold(faults, plain)?;
         // Until the program's pages are back, only this stack and the two mappings are touched: other memory may lie in
         // the chunk.
         let old = match pages::take(addr, len) {
@@ -88,6 +89,20 @@ impl Swap<'_> {
         faults.wake(addr, len);
         drop(kept);
         result
+    }
+
+    /// Blocks the threads that touch a chunk once its pages are away. A private mapping of the arena shows the arena's page
+    /// then, if there is one: of zeros, from an access that was under way when the chunk was restored, or from a peer.
+    /// Such an access must sleep, too; where the kernel cannot do that, the pages that are there go.
+    fn hold(&self, faults: &Faults, plain: Plain) -> io::Result<()> {
+        let (addr, len) = (plain.start, plain.end - plain.start);
+        let Some(offset) = plain.leftover else { return faults.hold(addr, len) };
+        if faults.minor {
+            faults.hold_shared(addr, len)?
+        } else {
+            faults.hold(addr, len)?
+        }
+        self.arena.punch(offset, len).inspect_err(|_| drop(faults.release(addr, len)))
     }
 
     /// Allocates memory for a run of the arena, mapped at `addr`; a shortage is an error and never a signal.

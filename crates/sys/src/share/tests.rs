@@ -308,6 +308,56 @@ fn the_way_without_holding_threads_back_loses_no_write_either() {
     });
 }
 
+/// Memory that was restored in place is a private mapping of the arena. A peer that still reads the arena there, or an access
+/// of a thread that was under way, gives the arena a page of zeros, which must not show while the program's pages move.
+#[test]
+fn a_page_of_the_arena_does_not_show_in_what_was_restored_in_place() {
+    let _one = one_at_a_time();
+    if !can_hold() {
+        return;
+    }
+    let memory = Memory::filled(700);
+    let stop = AtomicBool::new(false);
+    let mut sharer = Sharer::new(false).unwrap();
+    let peers_file = sharer.arena().try_clone_to_owned().unwrap();
+    let peer_offset = AtomicU64::new(u64::MAX);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let lost =
+                    (0..memory.words()).step_by(512).find(|&k| memory.word(k).load(Ordering::Relaxed) != pattern(k));
+                assert_eq!(lost, None, "a word that was not there");
+            }
+        });
+        let peer = scope.spawn(|| {
+            let mut view = View::new(peers_file).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                let offset = peer_offset.load(Ordering::Relaxed);
+                if let Some(at) = (offset != u64::MAX).then(|| view.slice(offset, memory.len).unwrap().cast::<u64>()) {
+                    // SAFETY: the view's mapping of the whole extent.
+                    let ones = (0..memory.words())
+                        .step_by(512)
+                        .filter(|&k| unsafe { at.add(k as usize).read_volatile() } == 1);
+                    assert_eq!(ones.count(), 0);
+                }
+            }
+        });
+        let _stop = Stop(&stop);
+        for _ in 0..30 {
+            let extents = share(&mut sharer, memory.addr, memory.len);
+            assert_eq!(extents.len(), 1, "{:?}", sharer.take_refusal());
+            // No thread can be stopped.
+            sharer.unshare(&extents, 0, &mut |_| {});
+            assert_eq!((sharer.take_refusal(), memory.rights().as_str()), (None, "rw-p"));
+            peer_offset.store(extents[0].offset, Ordering::Relaxed);
+            file(&sharer).write_all_at(&vec![0; memory.len as usize], extents[0].offset).unwrap();
+        }
+        drop(_stop);
+        reader.join().unwrap();
+        peer.join().unwrap();
+    });
+}
+
 #[test]
 fn system_calls_of_other_threads_succeed_meanwhile() {
     let _one = one_at_a_time();
