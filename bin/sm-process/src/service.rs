@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -46,14 +47,22 @@ pub fn start(ports: &[u64]) -> Result<()> {
         }
         let mut words: Vec<OsString> = instances::words(&instance).into_iter().map(OsString::from).collect();
         words.push("--yields".into());
-        if instance.config.is_none() && weft_sys::process::euid() != 0 {
-            // OpenSM's default is in a directory of root's. The manager keeps the last lines itself.
+        if instance.config.is_none() && !may_write(&weft_sm::options::Options::default().log.log_file) {
+            // OpenSM's default is in a directory of the machine's root, who need not be the host's. The manager keeps the
+            // last lines itself.
             words.extend(["--log_file", "/dev/null"].map(OsString::from));
         }
         super::spawn(&words, &[])?;
         wait_until_settled(guid)?;
     }
     Ok(())
+}
+
+/// Whether this user may create or extend a file.
+fn may_write(file: &Option<String>) -> bool {
+    let Some(file) = file.as_deref().map(Path::new) else { return true };
+    let place = if file.exists() { file } else { file.parent().unwrap_or(Path::new("/")) };
+    rustix::fs::access(place, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
 /// Waits until a manager that has just started is a standby manager, or has its subnet up. One that takes longer goes on
