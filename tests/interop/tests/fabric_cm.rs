@@ -93,7 +93,10 @@ fn programs_connect_by_address() {
 fn exchange(lab: &Lab, fabric: &Fabric<'_>, serves: &str, asks: &str, shows: &str) -> Result<()> {
     let serves: Vec<&str> = serves.split_whitespace().collect();
     let server = lab.start_line(&fabric.words(SERVER, &serves)?, &[])?;
-    let client = connect(lab, fabric, asks)?;
+    let client = match connect(lab, fabric, asks) {
+        Ok(client) => client,
+        Err(error) => return Err(error.context(format!("its server: {}", server.kill().report()))),
+    };
     ensure!(client.text.contains(shows), "{}", client.report());
     if SERVES_ON.contains(&serves[0]) {
         server.kill();
