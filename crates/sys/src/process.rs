@@ -15,7 +15,13 @@ pub fn euid() -> u32 {
 /// Whether our effective UID belongs to us alone. It does not if it is the overflow UID in a user namespace that maps
 /// no user to it: all unmapped users then share it.
 pub fn euid_is_ours_alone() -> bool {
-    euid() != OVERFLOW_UID || std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| maps_overflow_uid(&map))
+    euid() != OVERFLOW_UID || has_other_users()
+}
+
+/// Whether our user namespace has users beside us: one that an ordinary user makes without help maps that user alone, and
+/// not [`OVERFLOW_UID`], which the namespaces of containers and of the machine map.
+pub fn has_other_users() -> bool {
+    std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| maps_overflow_uid(&map))
 }
 
 fn maps_overflow_uid(map: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use weft_sys::file_identity;
+use weft_sys::{file_identity, process};
 
 /// User and group of accesses without a known user, as in Linux's exports(5).
 pub const ANONYMOUS: u32 = 65534;
@@ -32,7 +32,8 @@ impl Credential {
 /// Treatment of the users that clients claim to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Users {
-    /// All are the user that runs the server: nobody but root can act for others.
+    /// All are the user that runs the server: an ordinary user cannot act for others, nor can the root of a user namespace that
+    /// has no other users.
     Server,
     /// Each is itself, except for root if `squash` is set.
     Claimed {
@@ -49,7 +50,8 @@ thread_local! {
 impl Users {
     /// Returns the treatment that this process can carry out.
     pub fn of_this_process(squash: bool) -> Users {
-        if rustix::process::geteuid().is_root() { Users::Claimed { squash } } else { Users::Server }
+        let may_act_for_others = rustix::process::geteuid().is_root() && process::has_other_users();
+        if may_act_for_others { Users::Claimed { squash } } else { Users::Server }
     }
 
     /// Returns the identity that stands for a caller's.
@@ -95,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_user_that_cannot_be_assumed_leaves_no_trace() {
-        if !rustix::process::geteuid().is_root() {
+        if !rustix::process::geteuid().is_root() || !process::has_other_users() {
             return;
         }
         let users = Users::Claimed { squash: false };
