@@ -15,6 +15,9 @@ pub trait Surroundings {
     fn base(&self, into: &mut Text) -> bool;
     /// Whether `path` is a directory and not a link to one; otherwise the errno of an attempt to enter it.
     fn enter(&self, path: &Text) -> Result<(), c_int>;
+    /// Replaces the path of a directory, or of a link to one, by the directory's own, as the kernel names it; otherwise
+    /// returns the errno of an attempt to enter it.
+    fn follow(&self, path: &mut Text) -> Result<(), c_int>;
 }
 
 /// A decision.
@@ -29,12 +32,18 @@ pub enum Decision {
 }
 
 pub const ENAMETOOLONG: c_int = 36;
+const ENOTDIR: c_int = 20;
 
 /// The classes of RDMA devices.
 const CLASSES: [&[u8]; 4] = [b"infiniband", b"infiniband_verbs", b"infiniband_mad", b"infiniband_cm"];
 
 /// Text that every hidden path contains, in one form or the other.
-const MARKS: [&[u8]; 2] = [b"infiniband", b"rdma_cm"];
+const MARKS: [&[u8]; 3] = [b"infiniband", b"rdma_cm", FUNCTIONS];
+
+/// The beginning of the names of adapters' PCI functions, and of their buses.
+const FUNCTIONS: &[u8] = b"fab0:";
+/// The beginning of the names of their root buses.
+const ROOTS: &[u8] = b"pcifab0:";
 
 /// Whether [`decide`] could answer anything but [`Decision::Keep`]. Quick, for calls that have nothing to do with RDMA.
 pub fn may_concern(path: &[u8]) -> bool {
@@ -56,6 +65,7 @@ pub fn decide(path: &[u8], around: &dyn Surroundings, out: &mut Text) -> Decisio
 
 fn walk(path: &[u8], around: &dyn Surroundings, out: &mut Text) -> Result<Decision, TooLong> {
     out.truncate(0);
+    // Whether the kernel would not find what `out` names by the program's path.
     let mut was_inside = false;
     if !path.starts_with(b"/") {
         if !may_concern(path) || !around.base(out) || !out.as_bytes().starts_with(b"/") {
@@ -79,7 +89,7 @@ fn walk(path: &[u8], around: &dyn Surroundings, out: &mut Text) -> Result<Decisi
         match name {
             b"" | b"." => {}
             b".." => {
-                if let Some(decision) = leave(around, out)? {
+                if let Some(decision) = leave(around, out, &mut was_inside)? {
                     return Ok(decision);
                 }
             }
@@ -100,8 +110,9 @@ fn walk(path: &[u8], around: &dyn Surroundings, out: &mut Text) -> Result<Decisi
     Ok(Decision::Replace)
 }
 
-/// Removes the last component, as `..` does in a plain directory. Returns the decision if it is none.
-fn leave(around: &dyn Surroundings, out: &mut Text) -> Result<Option<Decision>, TooLong> {
+/// Removes the last component, as `..` does in a directory. Returns the decision if it is none. Sets `was_inside` if the
+/// path followed a link of the view.
+fn leave(around: &dyn Surroundings, out: &mut Text, was_inside: &mut bool) -> Result<Option<Decision>, TooLong> {
     if out.as_bytes().is_empty() {
         return Ok(None);
     }
@@ -109,13 +120,17 @@ fn leave(around: &dyn Surroundings, out: &mut Text) -> Result<Option<Decision>, 
     if is_hidden {
         out.prepend(around.view())?;
     }
-    match (around.enter(out), is_hidden) {
-        (Ok(()), _) => {}
-        (Err(errno), true) => return Ok(Some(Decision::Fail(errno))),
+    match around.enter(out) {
+        Ok(()) => {}
         // A link leads to where the kernel knows best, and its `..` is in no hidden place.
-        (Err(_), false) => return Ok(Some(Decision::Keep)),
+        Err(_) if !is_hidden && !*was_inside => return Ok(Some(Decision::Keep)),
+        Err(ENOTDIR) => match around.follow(out) {
+            Ok(()) => *was_inside = true,
+            Err(errno) => return Ok(Some(Decision::Fail(errno))),
+        },
+        Err(errno) => return Ok(Some(Decision::Fail(errno))),
     }
-    if is_hidden {
+    if is_below(out.as_bytes(), around.view()) {
         out.cut(around.view().len());
     }
     out.pop_component();
@@ -134,8 +149,14 @@ fn is_hidden(path: &[u8]) -> bool {
                 names.next();
                 names.next() == Some(b"device") && names.next().is_some_and(is_class)
             }
+            Some(b"pci_bus") => names.next().is_some_and(|name| name.starts_with(FUNCTIONS)),
             class => class.is_some_and(is_class),
         },
+        (Some(b"sys"), Some(b"devices")) => names.next().is_some_and(|name| name.starts_with(ROOTS)),
+        (Some(b"sys"), Some(b"bus")) => {
+            (names.next(), names.next()) == (Some(b"pci"), Some(b"devices"))
+                && names.next().is_some_and(|name| name.starts_with(FUNCTIONS))
+        }
         _ => false,
     }
 }
@@ -155,7 +176,9 @@ fn climbs(path: &[u8]) -> bool {
 /// Returns the number of bytes to remove from the front of a path that the kernel reports, so that a path of the view
 /// becomes the one that the program knows.
 pub fn surplus(path: &[u8], view: &[u8]) -> usize {
-    let is_ours = is_below(path, view) && path.get(view.len()..).is_some_and(is_hidden);
+    // Functions have a link to their bus, which is not hidden as a whole.
+    let is_known = |path: &[u8]| is_hidden(path) || is_below(path, b"/sys/bus/pci");
+    let is_ours = is_below(path, view) && path.get(view.len()..).is_some_and(is_known);
     if is_ours { view.len() } else { 0 }
 }
 

@@ -32,9 +32,15 @@ pub const AT_FDCWD: c_int = -100;
 const O_PATH: c_int = 0o10_000_000;
 const O_CLOEXEC: c_int = 0o2_000_000;
 #[cfg(target_arch = "x86_64")]
-const O_DIRECTORY_AND_NOFOLLOW: c_int = 0o200_000 | 0o400_000;
+const O_DIRECTORY: c_int = 0o200_000;
+#[cfg(target_arch = "x86_64")]
+const O_NOFOLLOW: c_int = 0o400_000;
 #[cfg(target_arch = "aarch64")]
-const O_DIRECTORY_AND_NOFOLLOW: c_int = 0o40_000 | 0o100_000;
+const O_DIRECTORY: c_int = 0o40_000;
+#[cfg(target_arch = "aarch64")]
+const O_NOFOLLOW: c_int = 0o100_000;
+
+const ENOENT: c_int = 2;
 
 /// Reads errno.
 pub fn errno() -> c_int {
@@ -78,20 +84,36 @@ impl Surroundings for Kernel {
 
     fn enter(&self, path: &Text) -> Result<(), c_int> {
         let before = errno();
-        // SAFETY: a C string; the descriptor is closed before anything else happens.
-        let result = unsafe {
-            let flags = O_PATH | O_CLOEXEC | O_DIRECTORY_AND_NOFOLLOW;
-            match syscall(number::OPENAT, AT_FDCWD, path.as_c(), flags, 0) {
-                ..0 => Err(errno()),
-                descriptor => {
-                    syscall(number::CLOSE, descriptor);
-                    Ok(())
-                }
-            }
-        };
+        let result = open_directory(path, O_NOFOLLOW).map(close);
         set_errno(before);
         result
     }
+
+    fn follow(&self, path: &mut Text) -> Result<(), c_int> {
+        let before = errno();
+        let result = open_directory(path, 0).and_then(|descriptor| {
+            let mut link = Text::<LINK_BYTES_MAX>::new();
+            let named = link.push(b"/proc/self/fd/").and_then(|()| push_number(&mut link, descriptor));
+            let is_read = named.is_ok() && read_link(&link, path);
+            close(descriptor);
+            if is_read { Ok(()) } else { Err(ENOENT) }
+        });
+        set_errno(before);
+        result
+    }
+}
+
+/// Opens a directory, without access to its content. Changes errno.
+fn open_directory(path: &Text, flags: c_int) -> Result<c_int, c_int> {
+    let flags = O_PATH | O_CLOEXEC | O_DIRECTORY | flags;
+    // SAFETY: a C string.
+    let descriptor = unsafe { syscall(number::OPENAT, AT_FDCWD, path.as_c(), flags, 0) };
+    c_int::try_from(descriptor).ok().filter(|descriptor| *descriptor >= 0).ok_or_else(errno)
+}
+
+fn close(descriptor: c_int) {
+    // SAFETY: takes a number; callers pass a descriptor of their own, once.
+    unsafe { syscall(number::CLOSE, descriptor) };
 }
 
 /// Room for `/proc/self/fd/` and a number.
@@ -160,6 +182,20 @@ mod tests {
         };
         assert_eq!(of("/proc"), Ok(()));
         assert_eq!(of("/proc/self"), Err(20));
+        assert_eq!(of("/proc/version"), Err(20));
+        assert_eq!(of("/nonexistent"), Err(2));
+    }
+
+    #[test]
+    fn links_are_followed_to_the_kernel_s_name() {
+        let of = |path: &str| {
+            let mut text = Text::new();
+            text.push(path.as_bytes()).unwrap();
+            let followed = Kernel { directory: AT_FDCWD }.follow(&mut text);
+            followed.map(|()| String::from_utf8(text.as_bytes().to_vec()).unwrap())
+        };
+        assert_eq!(of("/proc/self"), Ok(format!("/proc/{}", std::process::id())));
+        assert_eq!(of("/proc/self/../self/task/."), Ok(format!("/proc/{}/task", std::process::id())));
         assert_eq!(of("/proc/version"), Err(20));
         assert_eq!(of("/nonexistent"), Err(2));
     }

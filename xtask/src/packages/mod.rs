@@ -58,6 +58,9 @@ const NEEDED: &[(&str, &str)] = &[
     ("tcsh", "/bin/tcsh"),
     ("podman", "/usr/bin/podman"),
     ("runc", "/usr/sbin/runc"),
+    // Programs that look for adapters on the PCI bus.
+    ("hwloc-nox", "/usr/bin/lstopo-no-graphics"),
+    ("pciutils", "/usr/bin/lspci"),
     // Programs that use TCP, for rsockets.
     ("curl", "/usr/bin/curl"),
     ("openssl", "/usr/bin/openssl"),

@@ -1,8 +1,6 @@
 use super::*;
 
 const ENOENT: c_int = 2;
-const ENOTDIR: c_int = 20;
-
 /// A machine whose links and missing directories have telling names.
 struct Fake {
     base: &'static str,
@@ -21,10 +19,21 @@ impl Surroundings for Fake {
     fn enter(&self, path: &Text) -> Result<(), c_int> {
         let name = path.as_bytes().rsplit(|&byte| byte == b'/').next().unwrap();
         match name {
-            b"link" | b"eth0" | b"file" => Err(ENOTDIR),
+            b"link" | b"eth0" | b"file" | b"mlx5_0" | b"outwards" => Err(ENOTDIR),
             b"missing" => Err(ENOENT),
             _ => Ok(()),
         }
+    }
+
+    fn follow(&self, path: &mut Text) -> Result<(), c_int> {
+        let to: &[u8] = match path.as_bytes() {
+            b"/v/sys/class/infiniband/mlx5_0" => b"/v/sys/devices/pcifab0:00/fab0:00:01.0/infiniband/mlx5_0",
+            b"/v/sys/class/infiniband/outwards" => b"/v/sys/bus/pci",
+            b"/sys/class/net/eth0" => b"/sys/devices/virtual/net/eth0",
+            _ => return Err(ENOTDIR),
+        };
+        path.truncate(0);
+        path.push(to).map_err(|TooLong| ENAMETOOLONG)
     }
 }
 
@@ -51,6 +60,10 @@ fn hidden_places_are_the_view_s() {
         "/sys/class/net/ens1/device/infiniband",
         "/sys/class/net/eth0/device/infiniband_verbs/uverbs0",
         "/dev/infiniband/uverbs0",
+        "/sys/devices/pcifab0:00",
+        "/sys/devices/pcifab0:00/fab0:00:01.0/numa_node",
+        "/sys/bus/pci/devices/fab0:00:01.0/config",
+        "/sys/class/pci_bus/fab0:00",
     ] {
         assert_eq!(of("", path), Ok(format!("/v{path}")), "{path}");
         assert!(may_concern(path.as_bytes()), "{path}");
@@ -74,6 +87,11 @@ fn other_places_stay() {
         "/usr/include/infiniband/verbs.h",
         "/x/sys/class/infiniband",
         "/v/sys/class/infiniband",
+        "/sys/devices/fab0:00:01.0",
+        "/sys/devices/pci0000:00/fab0:00:01.0",
+        "/sys/bus/pci/drivers/fab0:00:01.0",
+        "/sys/bus/pci/devices/0000:00:01.0",
+        "/sys/class/pci_bus",
         "/dev/null",
     ] {
         assert_eq!(of("/home/user", path), Ok(path.to_owned()), "{path}");
@@ -103,6 +121,21 @@ fn a_link_s_parent_is_the_kernel_s_to_find() {
     let path = "/sys/class/net/eth0/../../infiniband";
     assert_eq!(of("", path), Ok(path.to_owned()));
     assert_eq!(of("", "/missing/../sys/class/infiniband"), Ok("/missing/../sys/class/infiniband".to_owned()));
+}
+
+#[test]
+fn links_of_the_view_are_followed() {
+    for (base, path, wanted) in [
+        ("", "/sys/class/infiniband/mlx5_0/../..", "/v/sys/devices/pcifab0:00/fab0:00:01.0"),
+        ("", "/sys/class/infiniband/mlx5_0/../../../..", "/sys/devices"),
+        ("", "/sys/class/infiniband/mlx5_0/ports/../node_guid", "/v/sys/class/infiniband/mlx5_0/node_guid"),
+        ("", "/sys/class/infiniband/outwards/../x", "/sys/bus/x"),
+        ("/v/sys/class/infiniband", "mlx5_0/../../vendor", "/v/sys/devices/pcifab0:00/fab0:00:01.0/vendor"),
+        ("/v/sys/devices/pcifab0:00/fab0:00:01.0", "../../system/cpu", "/sys/devices/system/cpu"),
+        ("/v/sys/class/infiniband", "../net/eth0/../../infiniband", "/sys/devices/virtual/infiniband"),
+    ] {
+        assert_eq!(of(base, path), Ok(wanted.to_owned()), "{path} in {base}");
+    }
 }
 
 #[test]
@@ -156,6 +189,9 @@ fn reported_paths_lose_the_directory() {
     for (path, count) in [
         ("/v/sys/class/infiniband/rxe0", 2),
         ("/v/dev/infiniband", 2),
+        ("/v/sys/devices/pcifab0:00/fab0:00:01.0", 2),
+        ("/v/sys/bus/pci", 2),
+        ("/v/sys/bus", 0),
         ("/v", 0),
         ("/v/sys", 0),
         ("/vx/dev/infiniband", 0),

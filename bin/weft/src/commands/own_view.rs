@@ -36,9 +36,10 @@ pub fn directory() -> Option<PathBuf> {
 /// Returns whether the directory came to show it in time.
 fn await_in(dir: &Path, shown: Option<&str>, gone: Option<&str>, within: Duration) -> bool {
     let until = Instant::now() + within;
-    // The keeper writes this attribute last.
-    let is_shown = |name: &str| names(&dir.join("infiniband_verbs")).any(|known| known.trim_end() == name);
     let is_there = |name: &str| dir.join("infiniband").join(name).exists();
+    // The keeper writes one or the other of these last: the attribute, or the link to a fabric's adapter.
+    let is_shown =
+        |name: &str| names(&dir.join("infiniband_verbs")).any(|known| known.trim_end() == name) && is_there(name);
     let agrees = || shown.is_none_or(is_shown) && !gone.is_some_and(is_there);
     while !agrees() {
         if Instant::now() > until {
@@ -68,8 +69,8 @@ mod tests {
         fs::write(verbs.join("ibdev"), "old\n").unwrap();
         assert!(!await_in(&dir, Some("rxe0"), None, Duration::from_millis(20)));
         let keeper = std::thread::spawn(move || {
-            fs::remove_dir(old).unwrap();
             fs::write(verbs.join("ibdev"), "rxe0\n").unwrap();
+            fs::rename(&old, old.with_file_name("rxe0")).unwrap();
         });
         assert!(await_in(&dir, Some("rxe0"), Some("old"), Duration::from_secs(60)));
         keeper.join().unwrap();

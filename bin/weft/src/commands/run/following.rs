@@ -8,9 +8,10 @@ use weft_ipc::stat::StatReport;
 use weft_ipc::{Client, ConnectOptions, DeviceInfo, Event};
 use weft_sys::epoll::{Epoll, Interest};
 
-use super::class_files::{Changes, ClassFiles};
 use super::counters::PortCounters;
+use super::cpus::Cpus;
 use super::nodes::{Manager, Nodes};
+use super::sys_files::{Changes, SysFiles};
 use super::view::View;
 
 /// How often a daemon is looked for while none runs.
@@ -20,11 +21,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Followed {
     /// Its files.
-    pub classes: ClassFiles,
+    pub sys: SysFiles,
     /// Its nodes, unless they stay as they are.
     pub nodes: Option<Nodes>,
     /// The machine's processors.
-    pub cpus: usize,
+    pub cpus: Cpus,
     /// Whether its devices have RoCE v1 GIDs.
     pub roce_v1: bool,
 }
@@ -35,11 +36,11 @@ impl Followed {
         if self.roce_v1 {
             devices.iter_mut().for_each(DeviceInfo::add_roce_v1);
         }
-        let view = View::of(&devices, &StatReport::default(), &PortCounters::new(), self.cpus);
+        let view = View::of(&devices, &StatReport::default(), &PortCounters::new(), &self.cpus);
         // A file that could not be made or removed is tried again at the next change; this process has no user to report to.
         let manager = Manager { host: "", may_manage: false };
         let _ = self.nodes.as_mut().map(|nodes| nodes.show(&view, manager));
-        self.classes.show(&view).unwrap_or_default()
+        self.sys.show(&view).unwrap_or_default()
     }
 }
 

@@ -1,15 +1,13 @@
 //! The view of a virtual host's adapters in /sys/class and /dev, as Linux shows an InfiniBand adapter. All of it can
 //! change while the program runs: a subnet manager assigns LIDs, cables are cut.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use weft_ipc::umad::IbCounters;
 use weft_ipc::{ConnectOptions, DeviceInfo, IbPort, InfiniBand, UmadClient};
 
 use super::counters::PortCounters;
 use super::issm::IssmNode;
-use super::view::{Entry, Shown, View, groups};
+use super::view::{Entry, Shown, View, class_path, groups};
 
 /// First minor number of the issm device nodes (major 231), which subnet managers hold open.
 const ISSM_MINOR_BASE: u32 = 64;
@@ -77,7 +75,7 @@ impl View {
 
     /// Adds a file whose content can change.
     fn put_live(&mut self, path: &str, text: impl AsRef<str>) {
-        let (path, text) = (PathBuf::from(path), format!("{}\n", text.as_ref()));
+        let (path, text) = (class_path(path), format!("{}\n", text.as_ref()));
         self.entries.push(Entry { shown: Shown::Adapter(path.clone()), path, text });
     }
 

@@ -1,8 +1,9 @@
 //! The IPoIB interfaces of a fabric's host in /sys/class/net: beside and in front of the attributes that the kernel has,
 //! those of an IPoIB interface, which a TUN lacks.
 //!
-//! The files of an interface are in `/sys/class/infiniband/DEV/device/net/NAME`, where Linux has them, too; a union with
-//! the kernel's directory covers the latter. Files that a user may write are bound over the union, which is read-only.
+//! The files of an interface are in `/sys/class/infiniband/DEV/device/net/NAME`, where Linux has them, too: below the
+//! adapter's PCI function. A union with the kernel's directory covers the latter. Files that a user may write are bound
+//! over the union, which is read-only.
 
 mod attributes;
 mod kept;
@@ -123,33 +124,28 @@ fn is_same(old: &IpoibInterface, new: &IpoibInterface) -> bool {
 
 impl ShownInterface {
     fn new(interface: IpoibInterface, files: BTreeMap<&'static str, Attribute>) -> io::Result<ShownInterface> {
-        let adapter = Path::new(ADAPTERS).join(&interface.device).join("device");
+        // The function keeps its path when the adapter gets another name.
+        let adapter = Path::new(ADAPTERS).join(&interface.device).join("device").canonicalize()?;
         let dir = adapter.join("net").join(&interface.name);
         fs::create_dir_all(&dir)?;
         for (name, attribute) in &files {
             write(&dir.join(name), attribute)?;
         }
         link(&adapter, &dir.join("device"))?;
-        // The adapter's directory names the adapter, as that of a PCI device does.
-        fs::create_dir_all(adapter.join("infiniband"))?;
-        link(&Path::new(ADAPTERS).join(&interface.device), &adapter.join("infiniband").join(&interface.device))?;
         let shown = ShownInterface { interface, dir, files };
         shown.cover()?;
         Ok(shown)
     }
 
-    /// Removes its files, and the directories of an adapter that has gone, or has another name now.
+    /// Removes its files, and the directories that only those kept of an adapter that has gone.
     fn remove(self) {
         // A file that stays is seen, and does no harm.
         let _ = fs::remove_dir_all(&self.dir);
-        let adapter = Path::new(ADAPTERS).join(&self.interface.device);
-        let device = adapter.join("device");
-        let _ = fs::remove_dir(device.join("net"));
-        if !device.join("net").exists() {
-            let _ = fs::remove_dir_all(device.join("infiniband"));
-        }
-        for dir in [device, adapter] {
-            let _ = fs::remove_dir(dir);
+        for dir in self.dir.ancestors().skip(1) {
+            // The last one is the place of a mount.
+            if fs::remove_dir(dir).is_err() {
+                break;
+            }
         }
     }
 

@@ -14,7 +14,6 @@ use weft_ipc::{Client, ConnectOptions, Spawn, VIEW_KEEPER};
 use weft_sys::epoll::{Epoll, Interest};
 use weft_sys::{lease, spawn};
 
-use super::class_files::Changes;
 use super::configfs::{self, KeptConfig};
 use super::following::{Followed, Following};
 use super::infiniband;
@@ -22,6 +21,7 @@ use super::interfaces::{Interfaces, KeptInterfaces};
 use super::issm::{IssmPipe, IssmWatch};
 use super::live_file::LiveFile;
 use super::modules::KeptModules;
+use super::sys_files::Changes;
 use super::tree::Tree;
 use super::view::{CmDefault, Shown, View};
 use super::viewer::{Sight, UMASK, Viewer};

@@ -13,7 +13,7 @@ use super::view::Shown;
 #[derive(Debug)]
 pub struct LiveFile {
     pub file: File,
-    /// Its path below /sys/class.
+    /// Its path below /sys.
     pub path: PathBuf,
     pub from: Shown,
     pub shown: String,

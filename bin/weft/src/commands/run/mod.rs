@@ -5,9 +5,9 @@
 
 mod args;
 mod built;
-mod class_files;
 mod configfs;
 mod counters;
+mod cpus;
 mod detach;
 mod environment;
 mod ethernet;
@@ -25,9 +25,11 @@ mod mounts;
 mod network;
 mod node_rules;
 mod nodes;
+mod pci;
 mod preloaded;
 pub(super) mod program;
 mod stand_in;
+mod sys_files;
 mod task;
 mod tree;
 mod unheard;
@@ -160,8 +162,8 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         command.env("LD_LIBRARY_PATH", library_path(&dir));
         return Ok(command);
     }
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let view = view::View::of(&devices, &counted, &ports, cpus);
+    let cpus = cpus::Cpus::of_machine();
+    let view = view::View::of(&devices, &counted, &ports, &cpus);
     // Mounts cannot foresee the files that the loader opens later, such as a wheel's own copy.
     if !args.system
         && let Some(list) = audit(&dir)
@@ -194,7 +196,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         program: program.as_ref(),
         view: &view,
         manager,
-        cpus,
+        cpus: &cpus,
         roce_v1,
         is_quiet,
         has_network,

@@ -12,12 +12,13 @@ use weft_sys::namespace::Entered;
 use weft_sys::{namespace, node};
 
 use super::built::Built;
-use super::class_files::{CLASSES, ClassFiles};
 use super::configfs;
 use super::libraries::Replacement;
 use super::modules::{self, ShownModules};
 use super::node_rules;
 use super::nodes::{Manager, Nodes};
+use super::pci;
+use super::sys_files::{CLASSES, SysFiles};
 use super::view::View;
 use crate::commands::modules::ModuleFiles;
 
@@ -81,15 +82,19 @@ pub fn show(
     let built = build(staging, view, manager)
         .map_err(|e| format!("the view cannot be built: {e}; /sys and /dev show no devices"))
         .map(|built| {
-            if let Err(e) = show_classes(&staging.join("class")) {
+            // First, because the classes have links to functions.
+            if let Err(e) = pci::mount::show(&staging.join("sys")) {
+                failures.push(format!("/sys/bus/pci/devices does not show the adapters: {e}"));
+            }
+            if let Err(e) = show_classes(&staging.join("sys/class")) {
                 failures.push(format!("/sys/class/infiniband cannot be shown: {e}"));
             }
             if let Err(e) = show_nodes(&staging.join("dev")) {
                 failures.push(format!("/dev/infiniband cannot be shown: {e}"));
             }
-            failures.extend(modules::show(&ModuleFiles::below(&staging.join("class")), loaded));
-            if let Err(e) = configfs::build(&staging.join("class"))
-                .and_then(|()| configfs::mount(&staging.join("class"), loaded.may_cover))
+            failures.extend(modules::show(&ModuleFiles::below(&staging.join("sys/class")), loaded));
+            if let Err(e) = configfs::build(&staging.join("sys/class"))
+                .and_then(|()| configfs::mount(&staging.join("sys/class"), loaded.may_cover))
             {
                 failures.push(format!("/sys/kernel/config has no rdma_cm: {e}"));
             }
@@ -101,11 +106,7 @@ pub fn show(
                     failures.push(format!("programs may wait for name servers that they cannot reach: {e}"));
                 }
             }
-            Built {
-                classes: built.classes.at(Path::new("/sys/class")),
-                nodes: built.nodes.at(Path::new("/dev/infiniband")),
-                ..built
-            }
+            Built { sys: built.sys.at(Path::new("/sys")), nodes: built.nodes.at(Path::new("/dev/infiniband")), ..built }
         });
     if let Err(e) = namespace::detach(staging) {
         failures.push(format!("{} stays covered: {e}", staging.display()));
@@ -114,14 +115,14 @@ pub fn show(
 }
 
 fn build(staging: &Path, view: &View, manager: Manager<'_>) -> io::Result<Built> {
-    let mut classes = ClassFiles::new(&staging.join("class"))?;
-    let live = classes.show(view)?.live;
+    let mut sys = SysFiles::new(&staging.join("sys"))?;
+    let live = sys.show(view)?.live;
     let mut nodes = Nodes::new(&staging.join("dev/infiniband"), node::make)?;
     let pipes = nodes.show(view, manager)?;
     if weft_sys::process::euid() == 0 && !manager.host.is_empty() {
         node_rules::apply(&staging.join("dev/infiniband"))?;
     }
-    Ok(Built { classes, nodes, live, pipes })
+    Ok(Built { sys, nodes, live, pipes })
 }
 
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -141,9 +142,11 @@ fn show_file(built: &Path, text: &str, target: &str) -> io::Result<()> {
 /// adapters) is covered, because Weft's libraries cannot serve the real adapters.
 fn show_classes(built: &Path) -> io::Result<()> {
     let target = Path::new("/sys/class");
-    let classes: Vec<&str> = CLASSES.into_iter().filter(|class| built.join(class).is_dir()).collect();
+    let all = CLASSES.into_iter().chain([pci::mount::BUS_CLASS]);
+    let classes: Vec<&str> = all.filter(|class| built.join(class).is_dir()).collect();
+    pci::mount::adopt_buses(built, target)?;
     if classes.iter().any(|class| !target.join(class).is_dir()) {
-        stack_classes(built, target)?;
+        stack_classes(built, target, &classes)?;
     }
     // Also over a union that shows them already: its own directories take no new files.
     classes.iter().try_for_each(|class| namespace::bind(&built.join(class), &target.join(class)))
@@ -151,7 +154,7 @@ fn show_classes(built: &Path) -> io::Result<()> {
 
 /// Makes `target` show both its own entries and those of `built`: with overlayfs if the kernel has and allows it, or
 /// else with a tmpfs into which every class is bound.
-fn stack_classes(built: &Path, target: &Path) -> io::Result<()> {
+fn stack_classes(built: &Path, target: &Path, classes: &[&str]) -> io::Result<()> {
     // A union remembers names: one of an interface that the kernel gave another name would be stale (ESTALE).
     let interfaces = target.join("net");
     let held = namespace::hold(&interfaces);
@@ -162,7 +165,7 @@ fn stack_classes(built: &Path, target: &Path) -> io::Result<()> {
     let names: Vec<_> = fs::read_dir(target)?.flatten().collect();
     for entry in names {
         let place = built.join(entry.file_name());
-        if entry.file_type()?.is_dir() && !CLASSES.iter().any(|class| entry.file_name() == *class) {
+        if entry.file_type()?.is_dir() && !classes.iter().any(|class| entry.file_name() == *class) {
             // For a class that Weft only adds to, the original takes precedence.
             if place.exists() {
                 fs::remove_dir_all(&place)?;

@@ -6,6 +6,7 @@ use weft_ipc::DeviceInfo;
 
 use super::args::RunArgs;
 use super::built::Built;
+use super::cpus::Cpus;
 use super::following::Followed;
 use super::live::Kept;
 use super::modules::ShownModules;
@@ -26,7 +27,7 @@ pub struct Task<'a> {
     /// For whom.
     pub manager: Manager<'a>,
     /// The machine's processors.
-    pub cpus: usize,
+    pub cpus: &'a Cpus,
     /// Whether its devices have RoCE v1 GIDs.
     pub roce_v1: bool,
     /// Whether the user wants no warnings.
@@ -48,9 +49,9 @@ impl Task<'_> {
     /// The view with what its keeper does. A host of a fabric keeps its nodes: its adapters can be renamed, but come and
     /// go only with the fabric.
     pub fn kept(&self, built: Built) -> Kept {
-        let Built { classes, nodes, live, pipes } = built;
+        let Built { sys, nodes, live, pipes } = built;
         let nodes = self.manager.host.is_empty().then_some(nodes);
-        let followed = Followed { classes, nodes, cpus: self.cpus, roce_v1: self.roce_v1 };
+        let followed = Followed { sys, nodes, cpus: self.cpus.clone(), roce_v1: self.roce_v1 };
         Kept {
             files: live,
             pipes,

@@ -16,8 +16,8 @@ use weft_sys::lifetime::{self, Lifetime};
 use weft_sys::process::euid;
 
 use super::built::Built;
-use super::class_files::ClassFiles;
 use super::nodes::{Manager, Nodes};
+use super::sys_files::SysFiles;
 use super::view::View;
 use crate::commands::own_view::VIEW_VARIABLE;
 
@@ -81,11 +81,11 @@ impl Tree {
     }
 
     fn fill(&self, view: &View, manager: Manager<'_>) -> io::Result<Built> {
-        let mut classes = ClassFiles::new(&self.dir.join("sys/class"))?;
-        let live = classes.show(view)?.live;
+        let mut sys = SysFiles::new(&self.dir.join("sys"))?;
+        let live = sys.show(view)?.live;
         let mut nodes = Nodes::new(&self.dir.join("dev/infiniband"), make_node)?;
         let pipes = nodes.show(view, manager)?;
-        Ok(Built { classes, nodes, live, pipes })
+        Ok(Built { sys, nodes, live, pipes })
     }
 
     /// The directory.

@@ -1,7 +1,9 @@
 //! Unions that cover a directory of the system and leave the mounts below it in place.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use weft_sys::namespace;
@@ -23,6 +25,41 @@ pub fn cover_writable(ours: &Path, target: &Path) -> io::Result<()> {
     // One that cannot be bound is in the union, where it is read-only.
     kept.for_each(|name| drop(namespace::bind_tree(&namespace::held_path(&original).join(name), &target.join(name))));
     Ok(())
+}
+
+/// Shows the entries of `target` in `ours`, and `ours` in place of `target`. The files below `target` stay writable and
+/// change with the system; the list of its own entries, and its links, are those of this moment. `ours` takes new files.
+/// Entries of `target` that are `hidden`, or also in `ours`, are left out.
+pub fn cover_live(ours: &Path, target: &Path, hidden: fn(&OsStr) -> bool) -> io::Result<()> {
+    let original = namespace::hold(target)?;
+    let places = adopt(ours, target, hidden)?;
+    namespace::bind(ours, target)?;
+    let bind = |name: &OsString| namespace::bind_tree(&namespace::held_path(&original).join(name), &target.join(name));
+    // One that cannot be bound leaves the others in place.
+    places.iter().map(bind).fold(Ok(()), io::Result::and)
+}
+
+/// Copies the links of `target` to `ours`, and makes places there for its other entries. Returns the names of the places.
+pub fn adopt(ours: &Path, target: &Path, hidden: fn(&OsStr) -> bool) -> io::Result<Vec<OsString>> {
+    let mut places = Vec::new();
+    for entry in fs::read_dir(target)?.flatten() {
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        let place = ours.join(&name);
+        if hidden(&name) || place.symlink_metadata().is_ok() {
+            continue;
+        }
+        if kind.is_symlink() {
+            symlink(fs::read_link(entry.path())?, place)?;
+            continue;
+        }
+        if kind.is_dir() {
+            fs::create_dir(&place)?
+        } else {
+            fs::write(&place, "")?
+        }
+        places.push(name);
+    }
+    Ok(places)
 }
 
 /// The mount points below a directory, in the order in which they were mounted.
@@ -54,5 +91,22 @@ mod tests {
                     5 1 0:8 / /usr/lib/a rw - tmpfs t rw\n6 1 0:9 / /usr/libexec rw - tmpfs t rw\n";
         assert_eq!(below(text, Path::new("/usr/lib")), [PathBuf::from("/usr/lib/a")]);
         assert!(below(text, Path::new("/opt")).is_empty());
+    }
+
+    #[test]
+    fn entries_are_adopted_unless_hidden_or_known() {
+        let base = std::env::temp_dir().join(format!("weft-union-{}", std::process::id()));
+        let (ours, target) = (base.join("ours"), base.join("target"));
+        for dir in [ours.join("known"), target.join("known"), target.join("dir"), target.join("fab0:00")] {
+            fs::create_dir_all(dir).unwrap();
+        }
+        fs::write(target.join("file"), "text").unwrap();
+        symlink("../elsewhere", target.join("link")).unwrap();
+        let mut places = adopt(&ours, &target, |name| name == "fab0:00").unwrap();
+        places.sort();
+        assert_eq!(places, ["dir", "file"]);
+        assert_eq!(fs::read_link(ours.join("link")).unwrap(), Path::new("../elsewhere"));
+        assert!(!ours.join("fab0:00").exists() && ours.join("dir").is_dir() && ours.join("file").is_file());
+        fs::remove_dir_all(&base).unwrap();
     }
 }

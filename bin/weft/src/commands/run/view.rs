@@ -1,21 +1,23 @@
 //! The view of Weft's devices that a program has in /sys/class and /dev, as Linux shows an rxe device. It is of one
 //! moment: counters ([`super::live`]) and the devices themselves ([`super::following`]) bring it up to date. Adapters of
-//! a virtual host, all of whose attributes can change, are in [`super::infiniband`].
+//! a virtual host, all of whose attributes can change, are in [`super::infiniband`], and their PCI functions in
+//! [`super::pci`].
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weft_ipc::stat::StatReport;
 use weft_ipc::{DeviceInfo, GID_TABLE_ROWS_MAX, GidType, PhysState, PortState};
 
 use super::counters::{self, Counter, PortCounters};
+use super::cpus::Cpus;
 use super::issm::IssmNode;
 use crate::commands::cm::Setting;
 
 /// A file of the view.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Path below /sys/class.
+    /// Path below /sys.
     pub path: PathBuf,
     /// Its content.
     pub text: String,
@@ -30,7 +32,7 @@ pub enum Shown {
     Fixed,
     /// A counter that can change.
     Counter(Counter),
-    /// An attribute of a virtual host's adapter: the entry at this path of its view.
+    /// An attribute of a virtual host's adapter: the entry at this path of [`View::of_adapters`].
     Adapter(PathBuf),
     /// A default of the connection manager.
     Default(CmDefault),
@@ -48,10 +50,19 @@ pub struct CmDefault {
 /// GID table rows without an address: their directory and row numbers. All read as zeros, so one file serves for all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EmptyGids {
-    /// Path of the directory below /sys/class.
+    /// Path of the directory below /sys.
     pub dir: PathBuf,
     /// Rows.
     pub rows: Vec<u32>,
+}
+
+/// A symbolic link.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Link {
+    /// Path below /sys.
+    pub path: PathBuf,
+    /// The path below /sys that it leads to.
+    pub to: PathBuf,
 }
 
 /// The whole view.
@@ -59,6 +70,10 @@ pub struct EmptyGids {
 pub struct View {
     /// Files.
     pub entries: Vec<Entry>,
+    /// Files that contain no text, and never change: their paths below /sys, and contents.
+    pub binaries: Vec<(PathBuf, Vec<u8>)>,
+    /// Symbolic links.
+    pub links: Vec<Link>,
     /// Empty rows of the GID tables.
     pub empty_gids: Vec<EmptyGids>,
     /// Names of the nodes in /dev/infiniband.
@@ -77,14 +92,14 @@ const UVERBS_MINOR_BASE: u32 = 192;
 
 impl View {
     /// Builds the view of these devices, with their counters.
-    pub fn of(devices: &[DeviceInfo], counted: &StatReport, ports: &PortCounters, cpus: usize) -> View {
+    pub fn of(devices: &[DeviceInfo], counted: &StatReport, ports: &PortCounters, cpus: &Cpus) -> View {
         let (adapters, devices): (Vec<_>, Vec<_>) =
             devices.iter().cloned().partition(|device| device.infiniband.is_some());
         let mut view = if adapters.is_empty() { View::default() } else { View::of_adapters(&adapters, ports) };
         for (number, adapter) in (0u32..).zip(&adapters) {
-            view.bus_device(adapter, cpus);
             view.verbs(adapter, number);
         }
+        view.add_functions(&adapters, cpus);
         view.put("infiniband_verbs/abi_version", "6");
         view.put("misc/rdma_cm/abi_version", "4");
         for device in &devices {
@@ -97,12 +112,17 @@ impl View {
         view
     }
 
+    /// Adds a file at a path below /sys/class.
     pub(super) fn put(&mut self, path: &str, text: impl AsRef<str>) {
-        let text = format!("{}\n", text.as_ref());
-        self.entries.push(Entry { path: PathBuf::from(path), text, shown: Shown::Fixed });
+        self.put_below_sys(class_path(path), text);
     }
 
-    fn device(&mut self, info: &DeviceInfo, cpus: usize) {
+    pub(super) fn put_below_sys(&mut self, path: PathBuf, text: impl AsRef<str>) {
+        let text = format!("{}\n", text.as_ref());
+        self.entries.push(Entry { path, text, shown: Shown::Fixed });
+    }
+
+    fn device(&mut self, info: &DeviceInfo, cpus: &Cpus) {
         let dir = format!("infiniband/{}", info.name);
         let guid = groups(&info.node_guid.to_be_bytes());
         let (node_type, description) =
@@ -120,11 +140,11 @@ impl View {
     }
 
     /// Stands in for a real adapter's bus device: programs look there for the nearest CPUs.
-    fn bus_device(&mut self, info: &DeviceInfo, cpus: usize) {
-        let dir = format!("infiniband/{}/device", info.name);
-        self.put(&format!("{dir}/numa_node"), "-1");
-        self.put(&format!("{dir}/local_cpus"), cpu_mask(cpus));
-        self.put(&format!("{dir}/local_cpulist"), cpu_list(cpus));
+    pub(super) fn bus_device(&mut self, info: &DeviceInfo, cpus: &Cpus) {
+        let (dir, near) = (format!("infiniband/{}/device", info.name), cpus.all());
+        self.put(&format!("{dir}/numa_node"), &near.node);
+        self.put(&format!("{dir}/local_cpus"), &near.mask);
+        self.put(&format!("{dir}/local_cpulist"), &near.list);
     }
 
     fn port(&mut self, info: &DeviceInfo) {
@@ -169,7 +189,7 @@ impl View {
         let filled = |row: &u32| info.gids.iter().any(|entry| entry.index == *row);
         let rows = if info.is_iwarp() { 1 } else { GID_TABLE_ROWS_MAX as u32 };
         self.empty_gids.push(EmptyGids {
-            dir: PathBuf::from(format!("{dir}/gids")),
+            dir: class_path(&format!("{dir}/gids")),
             rows: (0..rows).filter(|row| !filled(row)).collect(),
         });
     }
@@ -178,7 +198,7 @@ impl View {
         let dir = format!("infiniband/{}/ports/1", info.name);
         for counter in counters::all(info.index) {
             let text = format!("{}\n", counter.value(counted));
-            let path = PathBuf::from(format!("{dir}/{}", counter.path()));
+            let path = class_path(&format!("{dir}/{}", counter.path()));
             let shown = if counter.moves() { Shown::Counter(counter) } else { Shown::Fixed };
             self.entries.push(Entry { path, text, shown });
         }
@@ -193,6 +213,11 @@ impl View {
         self.put(&format!("{dir}/dev"), format!("231:{}", UVERBS_MINOR_BASE + number));
         self.nodes.push(node);
     }
+}
+
+/// Returns the path below /sys of one below /sys/class.
+pub(super) fn class_path(path: &str) -> PathBuf {
+    Path::new("class").join(path)
 }
 
 /// Formats bytes in four-digit groups, as sysfs writes GUIDs and GIDs.
@@ -219,32 +244,6 @@ fn rate(mbps: Option<u32>) -> &'static str {
         50_001..=100_000 => "100 Gb/sec (4X EDR)",
         100_001..=200_000 => "200 Gb/sec (4X HDR)",
         _ => "400 Gb/sec (4X NDR)",
-    }
-}
-
-/// Formats a mask of `cpus` bits, in groups of 32.
-fn cpu_mask(cpus: usize) -> String {
-    let words: Vec<String> = (0..cpus.max(1).div_ceil(32))
-        .rev()
-        .map(|word| match cpus.saturating_sub(word * 32).min(32) {
-            32 => "ffffffff".to_owned(),
-            bits => format!("{:08x}", (1_u64 << bits) - 1),
-        })
-        .collect();
-    // A single group is written without leading zeros.
-    match words.as_slice() {
-        [only] => {
-            let trimmed = only.trim_start_matches('0');
-            if trimmed.is_empty() { "0".to_owned() } else { trimmed.to_owned() }
-        }
-        _ => words.join(","),
-    }
-}
-
-fn cpu_list(cpus: usize) -> String {
-    match cpus {
-        0 | 1 => "0".to_owned(),
-        n => format!("0-{}", n - 1),
     }
 }
 
@@ -285,7 +284,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_view_agrees_with_what_linux_shows_of_rxe() {
-        let view = View::of(&[rxe0()], &StatReport::default(), &PortCounters::new(), 2);
+        let view = View::of(&[rxe0()], &StatReport::default(), &PortCounters::new(), &Cpus::of_count(2));
         for line in GOLDEN.lines() {
             let (path, text) = line.split_once(' ').unwrap();
             let entry = view.entries.iter().find(|e| e.path.ends_with(path));
@@ -295,17 +294,9 @@ pub(super) mod tests {
 
     #[test]
     fn every_row_of_the_gid_table_is_there_once() {
-        let view = View::of(&[rxe0()], &StatReport::default(), &PortCounters::new(), 2);
+        let view = View::of(&[rxe0()], &StatReport::default(), &PortCounters::new(), &Cpus::of_count(2));
         assert_eq!(view.empty_gids[0].rows.len(), GID_TABLE_ROWS_MAX - 3);
         assert!(!view.empty_gids[0].rows.contains(&1));
         assert_eq!(view.nodes, ["uverbs0", "rdma_cm"]);
-    }
-
-    #[test]
-    fn processors_are_masked_as_sysfs_does() {
-        assert_eq!(cpu_mask(2), "3");
-        assert_eq!(cpu_mask(32), "ffffffff");
-        assert_eq!(cpu_mask(36), "0000000f,ffffffff");
-        assert_eq!(cpu_list(8), "0-7");
     }
 }

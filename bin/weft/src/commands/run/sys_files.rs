@@ -1,9 +1,9 @@
-//! The files of a view below /sys/class. They are written when the view is made, and follow the devices after that.
+//! The files and links of a view below /sys. They are written when the view is made, and follow the devices after that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use super::live_file::LiveFile;
@@ -13,6 +13,17 @@ use super::view::{Shown, View, ZERO_GID};
 pub const CLASSES: [&str; 3] = ["infiniband", "infiniband_verbs", "infiniband_mad"];
 const CLASSES_ALWAYS: usize = 2;
 
+/// Directories that stay when they are empty: mounts show them.
+const KEPT: [&str; 7] = [
+    "class/infiniband",
+    "class/infiniband_verbs",
+    "class/infiniband_mad",
+    "class/misc",
+    "class/pci_bus",
+    "bus/pci/devices",
+    "devices",
+];
+
 /// Permissions of the files, as in sysfs.
 const READ_ONLY: u32 = 0o444;
 const WRITABLE: u32 = 0o644;
@@ -20,19 +31,22 @@ const WRITABLE: u32 = 0o644;
 /// A file's content.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Content {
-    /// Text that stays until a device changes.
-    Fixed(String),
+    /// Bytes that stay until a device changes.
+    Fixed(Vec<u8>),
     /// Text that the file's keeper refreshes.
     Live(String, Shown),
     /// A row of a GID table without an address. All of a directory are links to one file.
     NoGid,
+    /// A symbolic link to this path.
+    Link(PathBuf),
 }
 
 impl Content {
-    /// Whether a file with this content can stay where `new` is wanted, perhaps with another text.
+    /// Whether a file with this content can stay where `new` is wanted, perhaps with other bytes.
     fn can_become(&self, new: &Content) -> bool {
         match (self, new) {
             (Content::Live(_, old), Content::Live(_, new)) => old == new,
+            (Content::Link(old), Content::Link(new)) => old == new,
             (Content::Fixed(_), Content::Fixed(_)) | (Content::NoGid, Content::NoGid) => true,
             _ => false,
         }
@@ -48,25 +62,25 @@ pub struct Changes {
     pub gone: BTreeSet<PathBuf>,
 }
 
-/// The files below a directory that stands for /sys/class.
+/// The files below a directory that stands for /sys.
 #[derive(Debug)]
-pub struct ClassFiles {
+pub struct SysFiles {
     root: PathBuf,
     files: BTreeMap<PathBuf, Content>,
 }
 
-impl ClassFiles {
+impl SysFiles {
     /// Makes the directories of the classes that are always there.
-    pub fn new(root: &Path) -> io::Result<ClassFiles> {
+    pub fn new(root: &Path) -> io::Result<SysFiles> {
         for class in &CLASSES[..CLASSES_ALWAYS] {
-            fs::create_dir_all(root.join(class))?;
+            fs::create_dir_all(root.join("class").join(class))?;
         }
-        Ok(ClassFiles { root: root.to_owned(), files: BTreeMap::new() })
+        Ok(SysFiles { root: root.to_owned(), files: BTreeMap::new() })
     }
 
     /// The same files, reached by another path.
-    pub fn at(self, root: &Path) -> ClassFiles {
-        ClassFiles { root: root.to_owned(), ..self }
+    pub fn at(self, root: &Path) -> SysFiles {
+        SysFiles { root: root.to_owned(), ..self }
     }
 
     /// Makes the files those of `view`. Files with changing content that are there already keep theirs.
@@ -84,7 +98,10 @@ impl ClassFiles {
             changes.gone.insert(path);
         }
         let (mut last_dir, mut no_gid) = (PathBuf::new(), None);
-        for (path, content) in wanted {
+        // A link to a device comes after the device's files, so that a program sees none or all of them.
+        let is_link = |entry: &(PathBuf, Content)| matches!(entry.1, Content::Link(_));
+        let (links, files): (Vec<_>, Vec<_>) = wanted.into_iter().partition(is_link);
+        for (path, content) in files.into_iter().chain(links) {
             let dir = path.parent().unwrap_or(Path::new(""));
             if dir != last_dir {
                 fs::create_dir_all(self.root.join(dir))?;
@@ -110,11 +127,12 @@ impl ClassFiles {
             (Some(_), _) => {}
             (None, Content::NoGid) => match &no_gid {
                 Some(first) => fs::hard_link(first, &file)?,
-                None => drop(create(&file, ZERO_GID)?),
+                None => drop(create(&file, ZERO_GID.as_bytes())?),
             },
-            (None, Content::Fixed(text)) => drop(create(&file, text)?),
+            (None, Content::Link(to)) => symlink(to, &file)?,
+            (None, Content::Fixed(bytes)) => drop(create(&file, bytes)?),
             (None, Content::Live(text, shown)) => {
-                changes.live.push(LiveFile::new(create(&file, text)?, path.clone(), shown.clone(), text));
+                changes.live.push(LiveFile::new(create(&file, text.as_bytes())?, path.clone(), shown.clone(), text));
             }
         }
         if content == Content::NoGid && no_gid.is_none() {
@@ -124,14 +142,14 @@ impl ClassFiles {
         Ok(())
     }
 
-    /// Removes a file, and the directories that are empty without it, but not the class.
+    /// Removes a file or link, and the directories that are empty without it.
     fn remove(&mut self, path: &Path) -> io::Result<()> {
         match fs::remove_file(self.root.join(path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => drop(self.files.remove(path)),
         }
-        let dirs = path.ancestors().skip(1).filter(|dir| dir.components().count() > 1);
-        for dir in dirs {
+        let is_kept = |dir: &Path| KEPT.iter().any(|kept| dir == Path::new(kept));
+        for dir in path.ancestors().skip(1).take_while(|dir| !is_kept(dir)) {
             if fs::remove_dir(self.root.join(dir)).is_err() {
                 break;
             }
@@ -145,10 +163,17 @@ fn contents(view: &View) -> io::Result<BTreeMap<PathBuf, Content>> {
     let mut contents = BTreeMap::new();
     for entry in &view.entries {
         let content = match &entry.shown {
-            Shown::Fixed => Content::Fixed(entry.text.clone()),
+            Shown::Fixed => Content::Fixed(entry.text.clone().into_bytes()),
             shown => Content::Live(entry.text.clone(), shown.clone()),
         };
         contents.insert(inside(&entry.path)?.to_owned(), content);
+    }
+    for (path, bytes) in &view.binaries {
+        contents.insert(inside(path)?.to_owned(), Content::Fixed(bytes.clone()));
+    }
+    for link in &view.links {
+        let path = inside(&link.path)?;
+        contents.insert(path.to_owned(), Content::Link(target(path, inside(&link.to)?)));
     }
     for empty in &view.empty_gids {
         let dir = inside(&empty.dir)?;
@@ -165,17 +190,25 @@ fn inside(path: &Path) -> io::Result<&Path> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{} leads elsewhere", path.display())))
 }
 
-fn create(path: &Path, text: &str) -> io::Result<File> {
+/// The text of a link at `path` that leads to `to`, as sysfs writes it: from the nearest directory that is above both.
+fn target(path: &Path, to: &Path) -> PathBuf {
+    let (from, above) = (path.parent().unwrap_or(Path::new("")), to.parent().unwrap_or(Path::new("")));
+    let common = from.components().zip(above.components()).take_while(|(one, other)| one == other).count();
+    let up = from.components().skip(common).map(|_| Component::ParentDir);
+    up.chain(to.components().skip(common)).collect()
+}
+
+fn create(path: &Path, bytes: &[u8]) -> io::Result<File> {
     let mut file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(bytes)?;
     set_mode(path, READ_ONLY)?;
     Ok(file)
 }
 
 /// Only the owner can write to its file, and an ordinary user only while the permissions say so.
-fn rewrite(path: &Path, text: &str) -> io::Result<()> {
+fn rewrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
     set_mode(path, WRITABLE)?;
-    let written = fs::write(path, text);
+    let written = fs::write(path, bytes);
     set_mode(path, READ_ONLY)?;
     written
 }
@@ -188,6 +221,8 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::commands::run::counters::PortCounters;
+    use crate::commands::run::cpus::Cpus;
+    use crate::commands::run::pci::tests::adapter;
     use crate::commands::run::view::tests::rxe0;
     use weft_ipc::stat::StatReport;
     use weft_ipc::{DeviceInfo, GidEntry, GidType};
@@ -196,13 +231,13 @@ mod tests {
 
     impl Root {
         fn new(name: &str) -> Root {
-            let root = std::env::temp_dir().join(format!("weft-class-{name}-{}", std::process::id()));
+            let root = std::env::temp_dir().join(format!("weft-sys-{name}-{}", std::process::id()));
             fs::create_dir(&root).unwrap();
             Root(root)
         }
 
         fn read(&self, path: &str) -> Option<String> {
-            fs::read_to_string(self.0.join("infiniband").join(path)).ok()
+            fs::read_to_string(self.0.join("class/infiniband").join(path)).ok()
         }
     }
 
@@ -213,7 +248,7 @@ mod tests {
     }
 
     fn view(devices: &[DeviceInfo]) -> View {
-        View::of(devices, &StatReport::default(), &PortCounters::new(), 2)
+        View::of(devices, &StatReport::default(), &PortCounters::new(), &Cpus::of_count(2))
     }
 
     #[test]
@@ -227,7 +262,7 @@ mod tests {
     #[test]
     fn files_follow_a_device_that_comes_changes_and_goes() {
         let root = Root::new("follow");
-        let mut files = ClassFiles::new(&root.0).unwrap();
+        let mut files = SysFiles::new(&root.0).unwrap();
         assert!(files.show(&view(&[])).unwrap().live.is_empty());
         assert_eq!(root.read("rxe0/ports/1/state"), None);
 
@@ -256,10 +291,63 @@ mod tests {
         let third = files.show(&view(&[renamed])).unwrap();
         assert_eq!(third.live.len(), first.live.len());
         assert!(first.live.iter().all(|file| third.gone.contains(&file.path)));
-        assert!(!root.0.join("infiniband/rxe0").exists() && root.read("mlx5_0/node_type").is_some());
+        assert!(!root.0.join("class/infiniband/rxe0").exists() && root.read("mlx5_0/node_type").is_some());
 
         files.show(&view(&[])).unwrap();
-        assert_eq!(fs::read_dir(root.0.join("infiniband")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(root.0.join("class/infiniband")).unwrap().count(), 0);
         assert_eq!(files.show(&view(&[rxe0()])).unwrap().live.len(), first.live.len());
+    }
+
+    #[test]
+    fn links_are_written_as_sysfs_writes_them() {
+        let function = "devices/pcifab0:00/fab0:00:01.0";
+        for (path, to, wanted) in [
+            ("class/infiniband/a", "infiniband/a", "../../devices/pcifab0:00/fab0:00:01.0/infiniband/a"),
+            ("devices/pcifab0:00/fab0:00:01.0/infiniband/a/device", "", "../../../fab0:00:01.0"),
+        ] {
+            assert_eq!(target(Path::new(path), &Path::new(function).join(to)), Path::new(wanted), "{path}");
+        }
+        assert_eq!(target(&Path::new(function).join("subsystem"), Path::new("bus/pci")), Path::new("../../../bus/pci"));
+    }
+
+    #[test]
+    fn links_follow_an_adapter_with_another_name() {
+        let root = Root::new("links");
+        let mut files = SysFiles::new(&root.0).unwrap();
+        files.show(&view(&[adapter("weft0", 0), adapter("weft1", 1)])).unwrap();
+        let real = |path: &str| root.0.join(path).canonicalize().ok();
+        let function = root.0.canonicalize().unwrap().join("devices/pcifab0:00/fab0:00:01.0");
+        assert_eq!(real("class/infiniband/weft0/device"), Some(function.clone()));
+        assert_eq!(real("class/infiniband/weft0/../.."), Some(function.clone()));
+        assert_eq!(real("bus/pci/devices/fab0:00:01.0"), Some(function.clone()));
+        assert_eq!(real("class/pci_bus/fab0:00/../../fab0:00:01.0"), Some(function.clone()));
+        assert_eq!(fs::read(function.join("config")).unwrap()[..2], [0xb0, 0xfa]);
+
+        // Files of interfaces are others' to remove.
+        fs::create_dir_all(function.join("net/ib0")).unwrap();
+        files.show(&view(&[adapter("mlx5_0", 0)])).unwrap();
+        assert_eq!(real("class/infiniband/mlx5_0/device"), Some(function.clone()));
+        assert_eq!(root.read("mlx5_0/device/vendor").as_deref(), Some("0x15b3\n"));
+        assert_eq!(fs::read(function.join("config")).unwrap()[..2], [0xb3, 0x15]);
+        for gone in ["class/infiniband/weft0", "class/infiniband/weft1", "bus/pci/devices/fab0:00:02.0"] {
+            assert!(root.0.join(gone).symlink_metadata().is_err(), "{gone}");
+        }
+        assert!(!function.join("infiniband/weft0").exists() && !function.with_file_name("fab0:00:02.0").exists());
+
+        files.show(&view(&[])).unwrap();
+        assert_eq!(fs::read_dir(&function).unwrap().count(), 1);
+        for kept in ["class/infiniband", "class/pci_bus", "bus/pci/devices"] {
+            assert_eq!(fs::read_dir(root.0.join(kept)).unwrap().count(), 0, "{kept}");
+        }
+    }
+
+    #[test]
+    fn no_name_leads_a_link_outside() {
+        let root = Root::new("outside");
+        let mut files = SysFiles::new(&root.0).unwrap();
+        for name in ["..", "../../x"] {
+            assert!(files.show(&view(&[adapter(name, 0)])).is_err(), "{name}");
+        }
+        assert!(!root.0.join("devices").exists());
     }
 }
