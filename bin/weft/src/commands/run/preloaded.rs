@@ -10,7 +10,7 @@ use super::environment::{library_path, preload};
 use super::modules::{self, KeptModules};
 use super::task::Task;
 use super::tree::Tree;
-use super::viewer::Sight;
+use super::viewer::{Sight, UMASK};
 use super::{fallback, live};
 use crate::commands::modules::{ModuleFiles, write_tree};
 use crate::commands::own_view::VIEW_VARIABLE;
@@ -21,8 +21,11 @@ pub fn prepare(task: &Task<'_>, refused: &io::Error, command: &mut Command) {
     if !task.args.system {
         command.env("LD_LIBRARY_PATH", library_path(task.dir));
     }
+    let users = rustix::process::umask(UMASK);
+    let shown = show(task, command);
+    rustix::process::umask(users);
     // Without the view most programs still work.
-    if let Err(error) = show(task, command) {
+    if let Err(error) = shown {
         crate::errln!("weft run: /sys/class/infiniband and /dev/infiniband show no devices: {error:#}");
         command.env_remove(VIEW_VARIABLE);
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use super::live_file::LiveFile;
@@ -198,10 +198,10 @@ fn target(path: &Path, to: &Path) -> PathBuf {
     up.chain(to.components().skip(common)).collect()
 }
 
+/// A view has hundreds of files: each gets its permissions when it is made, under [`super::viewer::UMASK`].
 fn create(path: &Path, bytes: &[u8]) -> io::Result<File> {
-    let mut file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+    let mut file = File::options().read(true).write(true).create(true).truncate(true).mode(READ_ONLY).open(path)?;
     file.write_all(bytes)?;
-    set_mode(path, READ_ONLY)?;
     Ok(file)
 }
 
