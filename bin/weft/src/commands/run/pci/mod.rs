@@ -97,7 +97,7 @@ impl View {
         let (dir, identity) = (address.dir(), Identity::of(adapter, infiniband));
         let (vendor, device) = (format!("{:#06x}", identity.vendor), format!("{:#06x}", identity.device));
         let lanes = identity.link.lanes.to_string();
-        let no_region = ["0x0000000000000000"; 3].join(" ");
+        let region = ["0x0000000000000000"; 3].join(" ");
         for (name, text) in [
             ("vendor", vendor.as_str()),
             ("device", &device),
@@ -107,7 +107,7 @@ impl View {
             ("revision", "0x00"),
             ("irq", "0"),
             ("enable", "1"),
-            ("resource", &vec![no_region; REGIONS].join("\n")),
+            ("resource", &[region.as_str(); REGIONS].join("\n")),
             ("uevent", &identity.uevent(&address.to_string())),
             ("modalias", &identity.modalias()),
             ("numa_node", &near.node),
