@@ -75,10 +75,17 @@ impl Interfaces {
         result
     }
 
-    /// Queries the daemon for the interfaces and shows them. Without a daemon, all stays as it is.
+    /// Queries the daemon for the interfaces and shows them. Without a daemon, those that the kernel has stay as they are:
+    /// none is left after the fabric of the host's network.
     pub fn refresh(&mut self, options: &ConnectOptions) -> io::Result<()> {
         let all = Client::connect(options).ok().and_then(|mut client| client.ipoib_interfaces().ok());
-        all.map_or(Ok(()), |all| self.show(all))
+        if let Some(all) = all {
+            return self.show(all);
+        }
+        let is_gone = |shown: &ShownInterface| !Path::new(KERNEL).join(&shown.interface.name).exists();
+        let gone: Vec<u32> = self.of.iter().filter(|(_, shown)| is_gone(shown)).map(|(index, _)| *index).collect();
+        gone.iter().filter_map(|index| self.of.remove(index)).for_each(ShownInterface::remove);
+        Ok(())
     }
 
     /// Watches the files that a user may write. Files that are watched already stay so.
