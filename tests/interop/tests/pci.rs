@@ -255,7 +255,7 @@ fn perftest(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         lab.start_line(&fabric.words(host, &words)?, &env)
     };
-    let mut server = start("node2", &[])?;
+    let server = start("node2", &[])?;
     std::thread::sleep(Duration::from_secs(2));
     ensure!(!server.text().contains("ERROR"), "{}", server.text());
     let client = start("node1", &["-t", "tag_lat", "-n", "1000", "-s", "8", "node2"])?.wait(LIMIT).success()?;
