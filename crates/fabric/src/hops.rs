@@ -7,7 +7,7 @@ use crate::limits::{TRANSIT_BYTES_MAX, TRANSIT_PACKETS_MAX};
 use crate::multicast::{Arrival, PacketInfo};
 use crate::port::NONE;
 use crate::walk::{Refusal, Why};
-use crate::{Fabric, PortRef};
+use crate::{Counter, Fabric, PortRef};
 use std::collections::BTreeMap;
 use weft_verbs::{Duration, Instant};
 use weft_wire::link_packet::{self, LinkPacket};
@@ -105,6 +105,13 @@ impl Fabric {
         let at = if peer == NONE { place } else { peer };
         let why = if late { Why::TooLate(lane_of(packet)) } else { Why::NoRoom };
         self.blame((at, why), &head_of(packet));
+    }
+
+    /// Counts a packet that a host did not send from this port, since it is malformed.
+    pub fn refuse(&mut self, from: PortRef) {
+        if let Some(place) = self.place(from) {
+            self.ports[place as usize].counters.count(Counter::XmitDiscards);
+        }
     }
 
     /// Counts the time that packets for this adapter's port waited for room, the first of them on this lane: the port
