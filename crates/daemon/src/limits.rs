@@ -98,5 +98,5 @@ pub const CAPTURES_MAX: usize = 16;
 /// Bytes of captured packets that wait for one capture's reader; more are dropped from it.
 pub const CAPTURE_QUEUE_BYTES_MAX: usize = 16 << 20;
 
-/// Longest packet of a kernel.
-pub const IP_PACKET_BYTES_MAX: usize = 1 << 16;
+/// Longest packet of a kernel: an IPv6 header with the longest payload.
+pub const IP_PACKET_BYTES_MAX: usize = 40 + 0xffff;

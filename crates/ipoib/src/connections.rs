@@ -19,6 +19,7 @@ use weft_verbs::{Duration, Instant};
 use weft_wire::ipoib::{ConnectedData, LinkAddress};
 use weft_wire::mad::sa::PathRecord;
 
+use crate::frame::Frame;
 use crate::held::Held;
 use crate::limits::{
     INCOMING_IDLE, INCOMING_MAX, INCOMING_PER_PEER_MAX, OUTGOING_IDLE, OUTGOING_MAX, REFUSED_FOR, SWEEP_EVERY,
@@ -115,7 +116,7 @@ impl Connections {
     }
 
     /// Keeps a frame until its connection is there.
-    pub fn hold(&mut self, to: &LinkAddress, frame: Vec<u8>) {
+    pub fn hold(&mut self, to: &LinkAddress, frame: Frame) {
         if let Some(State::Resolving(held) | State::Requested(held, _)) =
             self.outgoing.get_mut(&(to.gid, to.qpn)).map(|entry| &mut entry.state)
         {
@@ -154,7 +155,7 @@ impl Connections {
     }
 
     /// Handles the peer's acceptance. Returns the link-layer address and the frames that waited.
-    pub fn on_connected(&mut self, connection: u32, frame_max: u32) -> Option<(LinkAddress, VecDeque<Vec<u8>>)> {
+    pub fn on_connected(&mut self, connection: u32, frame_max: u32) -> Option<(LinkAddress, VecDeque<Frame>)> {
         let entry = self.numbered(connection)?;
         let State::Requested(held, way) = &mut entry.state else { return None };
         let (frames, way) = (held.take(), *way);
@@ -163,7 +164,7 @@ impl Connections {
     }
 
     /// Handles the peer's refusal. Returns the link-layer address and the frames that waited.
-    pub fn on_refused(&mut self, now: Instant, connection: u32) -> Option<(LinkAddress, VecDeque<Vec<u8>>)> {
+    pub fn on_refused(&mut self, now: Instant, connection: u32) -> Option<(LinkAddress, VecDeque<Frame>)> {
         let entry = self.numbered(connection)?;
         let State::Requested(held, _) = &mut entry.state else { return None };
         let frames = held.take();

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use weft_verbs::{Duration, Instant};
 use weft_wire::mad::sa::McMemberRecord;
 
+use crate::frame::Frame;
 use crate::held::Held;
 use crate::limits::{GROUPS_MAX, JOIN_AGAIN, JOIN_AGAIN_MAX};
 use crate::output::{Destination, Output};
@@ -91,7 +92,7 @@ impl Groups {
     }
 
     /// Sends a frame to a group, once it is a member: it joins to send.
-    pub fn send(&mut self, mgid: Mgid, frame: Vec<u8>, out: &mut Vec<Output>) {
+    pub fn send(&mut self, mgid: Mgid, frame: Frame, out: &mut Vec<Output>) {
         if let Some(record) = self.membership(&mgid) {
             out.push(Output::Send { to: destination(mgid, record), frame });
             return;

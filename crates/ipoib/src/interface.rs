@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use weft_verbs::Instant;
-use weft_wire::ipoib::{Arp, Encapsulation, HEADER_LEN, LinkAddress, Protocol, broadcast_group, group_of};
+use weft_wire::ipoib::{Arp, HEADER_LEN, LinkAddress, Protocol, broadcast_group, group_of};
 use weft_wire::mad::sa::{McMemberRecord, PathRecord};
-use zerocopy::IntoBytes;
 
 use crate::connections::Connections;
 use crate::discovery::{Discovery, solicited_node};
+use crate::frame::Frame;
 use crate::groups::Groups;
 use crate::memberships::Memberships;
 use crate::neighbours::{Found, NeighbourState, Neighbours};
@@ -64,13 +64,6 @@ pub struct Interface {
     /// Largest IP packet in a datagram: that of the broadcast group.
     datagram_mtu: u32,
     up: bool,
-}
-
-fn frame(protocol: Protocol, packet: &[u8]) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(HEADER_LEN + packet.len());
-    frame.extend_from_slice(Encapsulation::new(protocol).as_bytes());
-    frame.extend_from_slice(packet);
-    frame
 }
 
 impl Interface {
@@ -222,7 +215,7 @@ impl Interface {
             let IpAddr::V4(ip) = *address else { continue };
             let target = LinkAddress::default();
             let arp = Arp { operation: Arp::REQUEST, sender: own, sender_ip: ip, target, target_ip: ip };
-            self.groups.send(mgid, frame(Protocol::ARP, &arp.encode()), out);
+            self.groups.send(mgid, Frame::new(Protocol::ARP, &arp.encode()), out);
         }
     }
 
@@ -254,14 +247,15 @@ impl Interface {
     }
 
     /// Handles an IP packet of the kernel; `next_hop` is the neighbour on its way, or its destination.
-    pub fn handle_packet(&mut self, now: Instant, next_hop: IpAddr, packet: &[u8], out: &mut Vec<Output>) {
+    pub fn handle_packet(&mut self, now: Instant, next_hop: IpAddr, frame: Frame, out: &mut Vec<Output>) {
         // Before the link is up, too: the kernel does not repeat a report later.
-        let changed = self.reported.handle_packet(packet);
-        let (true, Some(protocol)) = (self.up, Protocol::of_ip(packet)) else { return };
+        let changed = self.reported.handle_packet(frame.packet());
+        if !self.up {
+            return;
+        }
         if changed {
             self.follow_memberships(out);
         }
-        let frame = frame(protocol, packet);
         if let Some(mgid) = group_of(next_hop, self.pkey, SCOPE) {
             // Groups have datagrams in every mode, and lose a packet that is too long for one, as Linux does.
             if self.fits_datagram(&frame) {
@@ -279,7 +273,7 @@ impl Interface {
         }
     }
 
-    fn send_to(&mut self, now: Instant, to: &LinkAddress, frame: Vec<u8>, out: &mut Vec<Output>) {
+    fn send_to(&mut self, now: Instant, to: &LinkAddress, frame: Frame, out: &mut Vec<Output>) {
         if let Some(qkey) = self.qkey() {
             self.paths.send(now, to, qkey, frame, out);
         }
@@ -298,14 +292,14 @@ impl Interface {
                 let target = LinkAddress::default();
                 let request = Arp { operation: Arp::REQUEST, sender: own, sender_ip, target, target_ip };
                 let mgid = broadcast_group(self.pkey, SCOPE);
-                self.groups.send(mgid, frame(Protocol::ARP, &request.encode()), out);
+                self.groups.send(mgid, Frame::new(Protocol::ARP, &request.encode()), out);
             }
             IpAddr::V6(target) => {
                 let Some(src) = self.source_for(target) else { return };
                 let dst = solicited_node(target);
                 let message = Discovery { solicits: true, src, dst, target, address: Some(own) };
                 let Some(mgid) = group_of(dst.into(), self.pkey, SCOPE) else { return };
-                self.groups.send(mgid, frame(Protocol::IPV6, &message.encode()), out);
+                self.groups.send(mgid, Frame::new(Protocol::IPV6, &message.encode()), out);
             }
         }
     }
@@ -321,26 +315,20 @@ impl Interface {
     }
 
     /// Handles a received datagram, without its GRH.
-    pub fn handle_datagram(&mut self, now: Instant, from: Sender, datagram: &[u8], out: &mut Vec<Output>) {
-        self.handle_frame(now, from, Encapsulation::split(datagram), out);
+    pub fn handle_datagram(&mut self, now: Instant, from: Sender, datagram: Frame, out: &mut Vec<Output>) {
+        self.handle_frame(now, from, datagram, out);
     }
 
-    fn handle_frame(&mut self, now: Instant, from: Sender, frame: Option<(Protocol, &[u8])>, out: &mut Vec<Output>) {
-        let (true, Some((protocol, packet))) = (self.up, frame) else { return };
+    fn handle_frame(&mut self, now: Instant, from: Sender, frame: Frame, out: &mut Vec<Output>) {
+        let (true, Some((protocol, packet))) = (self.up, frame.split()) else { return };
         match protocol {
             Protocol::ARP => self.handle_arp(now, from, packet, out),
             Protocol::IPV6 => match Discovery::parse(packet) {
                 Some(message) => self.handle_discovery(now, from, &message, out),
-                None => self.deliver(protocol, packet, out),
+                None => deliver(protocol, frame, out),
             },
-            Protocol::IPV4 => self.deliver(protocol, packet, out),
+            Protocol::IPV4 => deliver(protocol, frame, out),
             _ => {}
-        }
-    }
-
-    fn deliver(&self, protocol: Protocol, packet: &[u8], out: &mut Vec<Output>) {
-        if Protocol::of_ip(packet) == Some(protocol) {
-            out.push(Output::Deliver(packet.to_vec()));
         }
     }
 
@@ -362,7 +350,7 @@ impl Interface {
         if for_us && arp.operation == Arp::REQUEST {
             let (target, target_ip) = (arp.sender, arp.sender_ip);
             let reply = Arp { operation: Arp::REPLY, sender: own, sender_ip: arp.target_ip, target, target_ip };
-            self.send_to(now, &arp.sender, frame(Protocol::ARP, &reply.encode()), out);
+            self.send_to(now, &arp.sender, Frame::new(Protocol::ARP, &reply.encode()), out);
         }
     }
 
@@ -383,7 +371,7 @@ impl Interface {
         let reply = |dst| {
             let answer =
                 Discovery { solicits: false, src: message.target, dst, target: message.target, address: Some(own) };
-            frame(Protocol::IPV6, &answer.encode())
+            Frame::new(Protocol::IPV6, &answer.encode())
         };
         match message.address {
             // A test for duplicates has no address to answer to: all nodes hear that the address is taken.
@@ -420,6 +408,13 @@ impl Interface {
         let (again, lost) = self.neighbours.handle_timeout(now);
         lost.iter().for_each(|address| self.paths.forget(&address.gid));
         again.into_iter().for_each(|ip| self.ask(ip, out));
+    }
+}
+
+/// Gives the kernel a packet that is one of its protocol.
+fn deliver(protocol: Protocol, frame: Frame, out: &mut Vec<Output>) {
+    if Protocol::of_ip(frame.packet()) == Some(protocol) {
+        out.push(Output::Deliver(frame));
     }
 }
 

@@ -14,21 +14,28 @@
 mod checksum;
 mod connections;
 mod discovery;
+mod frame;
 mod groups;
 mod held;
 mod interface;
+mod ip_payload;
 pub mod limits;
 mod memberships;
 mod neighbours;
+mod offload;
 mod output;
 mod paths;
 mod routes;
+mod segment;
 #[cfg(test)]
 mod tests;
 mod too_long;
+mod vnet_header;
 
+pub use frame::{Frame, PlainFrames, Run};
 pub use interface::{ConnectionRequest, Interface, Mode, Port, Rejection, Sender};
 pub use memberships::queries;
 pub use neighbours::NeighbourState;
 pub use output::{Connection, Destination, Output};
 pub use routes::{NextHop, Route};
+pub use vnet_header::VNET_HEADER_LEN;

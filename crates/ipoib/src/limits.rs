@@ -19,6 +19,10 @@ pub const HELD_MAX: usize = 16;
 
 /// Their bytes: a few of connected mode's longest.
 pub const HELD_BYTES_MAX: usize = 256 << 10;
+/// Segments of a packet that the kernel has not cut: 64 KiB of 32 bytes. Linux's smallest have 36 (`tcp_min_snd_mss`, with
+/// timestamps).
+pub const SEGMENTS_MAX: usize = (64 << 10) / 32;
+
 /// Connections for sending.
 pub const OUTGOING_MAX: usize = NEIGHBOURS_MAX;
 /// Connections for receiving, of all peers together.

@@ -12,6 +12,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
+use weft_wire::ipoib::Protocol;
+
+use crate::frame::Frame;
 use crate::limits::{MEMBERSHIPS_MAX, SOURCES_MAX};
 
 const IGMP: u8 = 2;
@@ -179,8 +182,8 @@ where
 
 /// Makes the general queries of IGMPv3 and MLDv2 for the kernel itself, which answers with reports of all its groups
 /// within a tenth of a second. `local`: a link-local address, from which alone a host takes MLD.
-pub fn queries(local: Ipv6Addr) -> [Vec<u8>; 2] {
-    [igmp_query(), mld_query(local)]
+pub fn queries(local: Ipv6Addr) -> [Frame; 2] {
+    [Frame::new(Protocol::IPV4, &igmp_query()), Frame::new(Protocol::IPV6, &mld_query(local))]
 }
 
 fn igmp_query() -> Vec<u8> {
@@ -318,7 +321,7 @@ mod tests {
     #[test]
     fn queries_have_right_checksums() {
         let local = "fe80::1".parse().unwrap();
-        let [v4, v6] = queries(local);
+        let [v4, v6] = queries(local).map(|query| query.packet().to_vec());
         assert_eq!((checksum(&[&v4[..24]]), checksum(&[&v4[24..]])), (0, 0));
         assert_eq!(checksum(&[&v6[8..40], &[0, 28, 0, ICMPV6], &v6[48..]]), 0);
         assert_eq!(v6.len(), IPV6_LEN + usize::from(v6[5]));

@@ -14,6 +14,7 @@ use std::net::IpAddr;
 use weft_verbs::Instant;
 use weft_wire::ipoib::LinkAddress;
 
+use crate::frame::Frame;
 use crate::held::Held;
 use crate::limits::{ASK_EVERY, ASKS_MAX, NEIGHBOURS_MAX, REACHABLE};
 
@@ -82,7 +83,7 @@ impl Neighbours {
     }
 
     /// Keeps a frame until its neighbour's address is known.
-    pub fn hold(&mut self, ip: IpAddr, frame: Vec<u8>) {
+    pub fn hold(&mut self, ip: IpAddr, frame: Frame) {
         if let Some(neighbour) = self.of.get_mut(&ip) {
             neighbour.held.push(frame);
         }
@@ -90,7 +91,7 @@ impl Neighbours {
 
     /// Learns an address from a request or reply. `create`: even of an unknown neighbour, because it asked for this
     /// interface. Returns the frames that waited.
-    pub fn learn(&mut self, now: Instant, ip: IpAddr, address: LinkAddress, create: bool) -> Vec<Vec<u8>> {
+    pub fn learn(&mut self, now: Instant, ip: IpAddr, address: LinkAddress, create: bool) -> Vec<Frame> {
         if !create && !self.of.contains_key(&ip) {
             return Vec::new();
         }

@@ -3,6 +3,8 @@
 use weft_wire::ipoib::{ConnectedData, LinkAddress};
 use weft_wire::mad::sa::PathRecord;
 
+use crate::frame::Frame;
+
 /// Destination of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Destination {
@@ -52,7 +54,7 @@ pub enum Output {
         /// Destination.
         to: Destination,
         /// Encapsulation header and packet.
-        frame: Vec<u8>,
+        frame: Frame,
     },
     /// Open a connection for sending. [`Interface::handle_connected`] or [`Interface::handle_refused`] follows.
     ///
@@ -73,12 +75,12 @@ pub enum Output {
         /// Number of the connection.
         connection: u32,
         /// Encapsulation header and packet.
-        frame: Vec<u8>,
+        frame: Frame,
     },
     /// End a connection, or give its request up.
     Disconnect(Connection),
-    /// Give an IP packet to the kernel.
-    Deliver(Vec<u8>),
+    /// Give a frame's IP packet to the kernel.
+    Deliver(Frame),
     /// The link came up with this MTU, or changed it.
     Up {
         /// Largest IP packet.

@@ -6,6 +6,7 @@ use weft_verbs::Instant;
 use weft_wire::ipoib::LinkAddress;
 use weft_wire::mad::sa::PathRecord;
 
+use crate::frame::Frame;
 use crate::held::Held;
 use crate::limits::{NO_PATH, PATHS_MAX};
 use crate::output::{Destination, Output};
@@ -69,7 +70,7 @@ impl Paths {
     }
 
     /// Sends a frame to a link-layer address; it waits for its path, or is lost without one.
-    pub fn send(&mut self, now: Instant, to: &LinkAddress, qkey: u32, frame: Vec<u8>, out: &mut Vec<Output>) {
+    pub fn send(&mut self, now: Instant, to: &LinkAddress, qkey: u32, frame: Frame, out: &mut Vec<Output>) {
         let Some(path) = self.entry(now, &to.gid, out) else { return };
         match path {
             Path::Known(record) => {

@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use weft_verbs::{Duration, Instant};
-use weft_wire::ipoib::{Arp, Encapsulation, LinkAddress, Protocol, broadcast_group};
+use weft_wire::ipoib::{Arp, LinkAddress, Protocol, broadcast_group};
 use weft_wire::mad::sa::{McMemberRecord, PathRecord};
-use zerocopy::IntoBytes;
 
 use crate::limits::{ASK_EVERY, HELD_MAX, NEIGHBOURS_MAX};
-use crate::{Interface, Output, Port, Sender};
+use crate::{Frame, Interface, Output, Port, Sender, VNET_HEADER_LEN};
 
 const PKEY: u16 = 0xffff;
 const QKEY: u32 = 0x0b1b;
@@ -43,6 +42,11 @@ fn packet(to: IpAddr, text: &str) -> Vec<u8> {
     packet.resize(48, 0);
     packet.extend_from_slice(text.as_bytes());
     packet
+}
+
+/// Frame of a packet on which no work is left.
+fn of_kernel(packet: &[u8]) -> Frame {
+    Frame::of_kernel(&[0; VNET_HEADER_LEN], packet).expect("an IP packet")
 }
 
 struct Link {
@@ -115,11 +119,11 @@ impl Link {
                 let record = PathRecord { dgid, dlid, ..PathRecord::default() };
                 self.hosts[host].handle_path(&record, &mut out);
             }
-            Output::Deliver(packet) => self.delivered[host].push(packet),
+            Output::Deliver(frame) => self.delivered[host].push(frame.packet().to_vec()),
             Output::Up { mtu } => self.mtus[host] = Some(mtu),
             Output::Down => self.mtus[host] = None,
             Output::Connect { connection, to, path, data } => return self.connect(host, connection, &to, &path, data),
-            Output::SendMessage { connection, frame } => return self.carry_message(host, connection, &frame),
+            Output::SendMessage { connection, frame } => return self.carry_message(host, connection, frame),
             Output::Disconnect(connection) => self.disconnect(host, connection),
             Output::Send { to, frame } => {
                 assert_eq!(to.qkey, QKEY);
@@ -132,7 +136,7 @@ impl Link {
                 let mut all = Vec::new();
                 for receiver in receivers.into_iter().filter(|receiver| *receiver != host) {
                     let mut out = Vec::new();
-                    self.hosts[receiver].handle_datagram(now, sender, &frame, &mut out);
+                    self.hosts[receiver].handle_datagram(now, sender, frame.clone(), &mut out);
                     all.extend(out.into_iter().map(|output| (receiver, output)));
                 }
                 return all;
@@ -146,8 +150,8 @@ impl Link {
 
     fn send(&mut self, from: usize, to: IpAddr, text: &str) {
         let now = self.now;
-        let packet = packet(to, text);
-        self.step(from, |interface, out| interface.handle_packet(now, to, &packet, out));
+        let frame = of_kernel(&packet(to, text));
+        self.step(from, |interface, out| interface.handle_packet(now, to, frame, out));
     }
 
     fn pass(&mut self, time: Duration) {
@@ -274,12 +278,12 @@ fn forged_requests_teach_nothing_and_floods_are_bounded() {
         let target = LinkAddress::default();
         let arp =
             Arp { operation: Arp::REQUEST, sender, sender_ip: ip.into(), target, target_ip: [10, 0, 0, 1].into() };
-        [Encapsulation::new(Protocol::ARP).as_bytes(), &arp.encode()].concat()
+        Frame::new(Protocol::ARP, &arp.encode())
     };
     let now = link.now;
     // Another program's queue pair is claimed, and this interface's own GID.
     link.step(0, |interface, out| {
-        interface.handle_datagram(now, Sender { qpn: 0x99 }, &forged(0x41, [10, 0, 0, 2]), out);
+        interface.handle_datagram(now, Sender { qpn: 0x99 }, forged(0x41, [10, 0, 0, 2]), out);
     });
     assert_eq!(link.hosts[0].neighbours().count(), 0);
     // The flood needs paths that are refused.
@@ -287,7 +291,7 @@ fn forged_requests_teach_nothing_and_floods_are_bounded() {
     for number in 0..3000_u32 {
         let [.., a, b] = number.to_be_bytes();
         link.step(0, |interface, out| {
-            interface.handle_datagram(now, Sender { qpn: 0x99 }, &forged(0x99, [10, 1, a, b]), out);
+            interface.handle_datagram(now, Sender { qpn: 0x99 }, forged(0x99, [10, 1, a, b]), out);
         });
     }
     assert_eq!(link.hosts[0].neighbours().count(), NEIGHBOURS_MAX);

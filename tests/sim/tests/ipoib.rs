@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use weft_daemon::ipoib::Effect;
 use weft_fabric::topology::generate::Shape;
 use weft_fabric::{Counter, PortRef};
+use weft_ipoib::{Frame, VNET_HEADER_LEN};
 use weft_sim::subnet::World;
 use weft_sm::manager::Setup;
 use weft_sm::options::Level;
@@ -78,7 +79,8 @@ impl Net {
 
     fn send(&mut self, from: usize, to: IpAddr, text: &str) {
         let World { interfaces, fabric, now, .. } = &mut self.world;
-        interfaces.handle_packet(*now, fabric, self.hosts[from], &packet(to, text));
+        let frame = Frame::of_kernel(&[0; VNET_HEADER_LEN], &packet(to, text)).expect("an IP packet");
+        interfaces.handle_packet(*now, fabric, self.hosts[from], frame);
         self.world.settle();
     }
 
@@ -86,7 +88,8 @@ impl Net {
     fn texts(&mut self) -> BTreeMap<usize, Vec<String>> {
         let mut texts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         for effect in std::mem::take(&mut self.world.effects) {
-            if let Effect::Deliver(id, packet) = effect {
+            if let Effect::Deliver(id, frame) = effect {
+                let packet = frame.packet();
                 let host = self.hosts.iter().position(|host| *host == id.port).expect("a host");
                 let header = if packet[0] >> 4 == 4 { 20 } else { 40 };
                 texts.entry(host).or_default().push(String::from_utf8_lossy(&packet[header..]).into_owned());
@@ -249,4 +252,53 @@ fn a_host_without_power_is_forgotten_and_found_again() {
     net.world.fabric.power_on(now, node).expect("a host");
     net.world.pass(40 * SECOND);
     assert!(net.reaches(1, 2), "{}", net.world.log());
+}
+
+/// A frame of UDP datagrams that the kernel has not cut: their payloads are the bytes, 1000 in each datagram.
+fn uncut(to: usize, payload: &[u8]) -> Frame {
+    let IpAddr::V4(to) = addresses(to)[0] else { panic!("an IPv4 address") };
+    let (udp_len, length) = ((payload.len() + 8) as u16, (payload.len() + 28) as u16);
+    let mut packet = vec![0x45, 0, (length >> 8) as u8, length as u8, 0, 9, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1];
+    packet.extend(to.octets());
+    packet.extend([0, 7, 0, 7, (udp_len >> 8) as u8, udp_len as u8, 0, 0]);
+    packet.extend(payload);
+    let numbers = [28_u16, 1000, 20, 6].map(u16::to_ne_bytes);
+    let mut header = [0; VNET_HEADER_LEN];
+    (header[0], header[1]) = (1, 5);
+    header[2..].copy_from_slice(numbers.as_flattened());
+    Frame::of_kernel(&header, &packet).expect("a packet of a kernel")
+}
+
+#[test]
+fn packets_that_are_not_cut_count_as_datagrams_and_are_lost_as_such() {
+    const DATAGRAMS: u64 = 50;
+    let payload: Vec<u8> = (0..DATAGRAMS * 1000).map(|at| (at / 1000) as u8).collect();
+    for (hop_by_hop, is_tapped, loss_ppm) in
+        [(false, false, 0), (true, false, 0), (false, true, 0), (false, false, 300_000), (true, false, 300_000)]
+    {
+        let mut net = Net::new(Shape::Star { hosts: 3 }, 1, hop_by_hop, |_| {});
+        assert!(net.reaches(1, 2));
+        net.texts();
+        net.world.fabric.set_errors(net.hosts[2], loss_ppm).expect("a cable");
+        net.world.fabric.set_tapped(is_tapped);
+        let count = |net: &Net| net.world.fabric.counter(net.hosts[1], Counter::XmitPackets);
+        let (before, World { interfaces, fabric, now, .. }) = (count(&net), &mut net.world);
+        interfaces.handle_packet(*now, fabric, net.hosts[1], uncut(2, &payload));
+        net.world.settle();
+        let case = format!("hop by hop: {hop_by_hop}, tapped: {is_tapped}, lost: {loss_ppm}");
+        assert_eq!(count(&net) - before, DATAGRAMS, "{case}");
+        let tapped = std::iter::from_fn(|| net.world.fabric.poll_tapped()).count() as u64;
+        assert_eq!(tapped, if is_tapped { 2 * DATAGRAMS } else { 0 }, "{case}");
+        let delivered: Vec<Frame> = std::mem::take(&mut net.world.effects)
+            .into_iter()
+            .filter_map(|effect| if let Effect::Deliver(_, frame) = effect { Some(frame) } else { None })
+            .collect();
+        let crosses_whole = !hop_by_hop && !is_tapped && loss_ppm == 0;
+        assert_eq!(delivered.len() == 1, crosses_whole, "{case}");
+        let plain: Vec<Frame> = delivered.into_iter().flat_map(Frame::into_plain).collect();
+        let arrived = plain.len() as u64;
+        assert!(if loss_ppm == 0 { arrived == DATAGRAMS } else { (20..48).contains(&arrived) }, "{arrived}, {case}");
+        assert!(plain.iter().all(|frame| frame.packet().len() == 1028), "{case}");
+        net.world.fabric.set_tapped(false);
+    }
 }

@@ -24,7 +24,7 @@ use crate::ethernet::EthernetNetwork;
 use crate::fabric::Running;
 use crate::host::Host;
 use crate::host_networks::{Helper, HostSetup, INTERFACES_MAX, InterfaceSetup};
-use crate::ipoib::{Effect, InterfaceId, Interfaces};
+use crate::ipoib::{InterfaceId, Interfaces};
 use crate::refusal::{ECANCELED, EEXIST, ENODEV, refuse};
 use crate::slots::ClientId;
 use crate::umad;
@@ -40,9 +40,6 @@ const ADDRESSES_MAX: usize = 256;
 
 /// Hosts of an Ethernet network that are made in one turn: each takes some milliseconds.
 const ETHERNET_HOSTS_PER_TURN: u32 = 4;
-
-/// Packets of interfaces in one turn, against endless talk.
-const STEPS_MAX: u32 = 4096;
 
 /// The requests of this feature.
 pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
@@ -211,7 +208,7 @@ impl Networks {
     }
 
     /// Returns the interface at a place.
-    fn at(&self, network: u32, place: usize) -> Option<InterfaceId> {
+    pub(super) fn at(&self, network: u32, place: usize) -> Option<InterfaceId> {
         self.of.get(&network)?.get(&place).copied()
     }
 
@@ -348,15 +345,6 @@ fn all_hosts() -> [IpAddr; 2] {
     [Ipv4Addr::new(224, 0, 0, 1).into(), Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1).into()]
 }
 
-/// An action for the server: the network, its interface, and a packet for the kernel or the state of the link.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum NetworkEffect {
-    /// Hand the kernel a packet.
-    Deliver(Vec<u8>),
-    /// The link has this MTU, or there is none.
-    Link(Option<u32>),
-}
-
 impl Broker {
     /// Brings up an Ethernet network. The request is deferred, and comes again, until all hosts are made.
     fn start_ethernet(&mut self, call: Call<'_, impl Host>, spec: EthernetSpec) -> Result<Outcome, Refusal> {
@@ -425,14 +413,6 @@ impl Broker {
         Response::Fabric(FabricReply::Done).into()
     }
 
-    /// Handles a packet that the kernel of a virtual host sends.
-    pub fn handle_ip_packet(&mut self, now: Instant, network: u32, interface: usize, packet: &[u8]) {
-        let Some(id) = self.networks.at(network, interface) else { return };
-        let time = self.shared.fabric.time(now);
-        let Some(running) = self.shared.fabric.running_mut() else { return };
-        self.networks.interfaces.handle_packet(time, running.fabric_mut(), id, packet);
-    }
-
     /// Handles a change of an interface's addresses in a virtual host.
     pub fn handle_ip_address(&mut self, now: Instant, network: u32, interface: usize, ip: IpAddr, is_there: bool) {
         let networks = &mut self.networks;
@@ -463,35 +443,5 @@ impl Broker {
     /// Lets the switches hand over packets for all interfaces that there are.
     pub(super) fn take_packets_of_interfaces(&mut self) {
         self.packet_channels.set_daemon_ports(self.networks.places.keys().map(|id| id.port).collect());
-    }
-
-    /// Carries the packets of interfaces, and takes those for them, on a fabric where every packet travels hop by hop.
-    pub fn carry_interface_packets(&mut self, now: Instant) {
-        let interfaces = &mut self.networks.interfaces;
-        if interfaces.is_empty() {
-            return;
-        }
-        let time = self.shared.fabric.time(now);
-        let Some(running) = self.shared.fabric.running_mut() else { return };
-        for _ in 0..STEPS_MAX {
-            while let Some((from, mut packet)) = interfaces.poll_packet() {
-                self.packet_channels.send(time, running.fabric_mut(), &self.groups, from, &mut packet);
-            }
-            let Some((port, packet)) = self.packet_channels.take_for_daemon() else { return };
-            interfaces.handle_link_packet(time, running.fabric_mut(), port, &packet);
-        }
-    }
-
-    /// Takes the next action for the interfaces of virtual hosts.
-    pub fn poll_network_effect(&mut self) -> Option<(u32, usize, NetworkEffect)> {
-        loop {
-            let (id, effect) = match self.networks.interfaces.poll_effect()? {
-                Effect::Deliver(id, packet) => (id, NetworkEffect::Deliver(packet)),
-                Effect::Link(id, mtu) => (id, NetworkEffect::Link(mtu)),
-            };
-            if let Some((network, interface)) = self.networks.places.get(&id) {
-                return Some((*network, *interface, effect));
-            }
-        }
     }
 }

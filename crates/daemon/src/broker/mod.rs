@@ -24,6 +24,7 @@ mod host_cms;
 mod host_files;
 mod host_networks;
 mod host_wake;
+mod interface_packets;
 mod ipoib_interfaces;
 mod ledgers;
 mod losses;
@@ -60,7 +61,7 @@ use sessions::{Client, Standing};
 use shared::{Phase, Shared};
 
 pub use config::BrokerConfig;
-pub use host_networks::NetworkEffect;
+pub use interface_packets::NetworkEffect;
 pub use output::{Attach, Output};
 
 /// Result of a message.

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use weft_ipoib::Frame;
+
 /// Packets that wait for an interface; an older one makes room.
 const PACKETS_MAX: usize = 64;
 
@@ -17,7 +19,7 @@ type At = (u32, usize);
 #[derive(Debug, Default)]
 pub struct Arrivals {
     operational: BTreeSet<At>,
-    waiting: BTreeMap<At, VecDeque<(Instant, Vec<u8>)>>,
+    waiting: BTreeMap<At, VecDeque<(Instant, Frame)>>,
 }
 
 impl Arrivals {
@@ -27,7 +29,7 @@ impl Arrivals {
     }
 
     /// Returns a packet that the kernel may have now; keeps it otherwise.
-    pub fn admit(&mut self, now: Instant, at: At, packet: Vec<u8>) -> Option<Vec<u8>> {
+    pub fn admit(&mut self, now: Instant, at: At, packet: Frame) -> Option<Frame> {
         if self.is_operational(at) {
             return Some(packet);
         }
@@ -41,7 +43,7 @@ impl Arrivals {
     }
 
     /// Notes an interface's state; returns the packets that the kernel may have now.
-    pub fn follow(&mut self, now: Instant, at: At, is_operational: bool) -> impl Iterator<Item = Vec<u8>> + use<> {
+    pub fn follow(&mut self, now: Instant, at: At, is_operational: bool) -> impl Iterator<Item = Frame> + use<> {
         let mut released = VecDeque::new();
         if is_operational {
             self.operational.insert(at);
@@ -66,28 +68,32 @@ mod tests {
 
     const AT: At = (3, 0);
 
+    fn frame(number: u8) -> Frame {
+        vec![number].into()
+    }
+
     #[test]
     fn packets_wait_until_the_kernel_sends_over_the_interface() {
         let (mut arrivals, now) = (Arrivals::default(), Instant::now());
-        assert_eq!(arrivals.admit(now, AT, vec![1]), None);
-        assert_eq!(arrivals.admit(now, AT, vec![2]), None);
+        assert_eq!(arrivals.admit(now, AT, frame(1)), None);
+        assert_eq!(arrivals.admit(now, AT, frame(2)), None);
         assert_eq!(arrivals.follow(now, (3, 1), true).count(), 0);
-        assert_eq!(arrivals.follow(now, AT, true).collect::<Vec<_>>(), [[1], [2]]);
-        assert_eq!(arrivals.admit(now, AT, vec![3]), Some(vec![3]));
+        assert_eq!(arrivals.follow(now, AT, true).collect::<Vec<_>>(), [frame(1), frame(2)]);
+        assert_eq!(arrivals.admit(now, AT, frame(3)), Some(frame(3)));
         assert_eq!(arrivals.follow(now, AT, false).count(), 0);
-        assert_eq!(arrivals.admit(now, AT, vec![4]), None);
+        assert_eq!(arrivals.admit(now, AT, frame(4)), None);
     }
 
     #[test]
     fn few_packets_wait_and_none_for_long() {
         let (mut arrivals, now) = (Arrivals::default(), Instant::now());
         for number in 0..=PACKETS_MAX {
-            arrivals.admit(now, AT, vec![number as u8]);
+            arrivals.admit(now, AT, frame(number as u8));
         }
         let released: Vec<_> = arrivals.follow(now + WAITS_AT_MOST, AT, true).collect();
-        assert_eq!((released.len(), &released[0][..]), (PACKETS_MAX, &[1][..]));
+        assert_eq!((released.len(), &released[0]), (PACKETS_MAX, &frame(1)));
         arrivals.forget(AT);
-        arrivals.admit(now, AT, vec![1]);
+        arrivals.admit(now, AT, frame(1));
         assert_eq!(arrivals.follow(now + 2 * WAITS_AT_MOST, AT, true).count(), 0);
     }
 }

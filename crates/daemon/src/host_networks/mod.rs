@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
+use weft_ipoib::Frame;
 use weft_sys::memory;
 use weft_sys::tun::Tun;
 use weft_sys::unix::{self, Wait};
@@ -106,15 +107,23 @@ impl HostNetworks {
     }
 
     /// Hands a packet to the kernel, once it sends over the interface.
-    pub fn deliver(&mut self, now: Instant, network: u32, place: usize, packet: Vec<u8>) {
+    pub fn deliver(&mut self, now: Instant, network: u32, place: usize, packet: Frame) {
         if let Some(packet) = self.arrivals.admit(now, (network, place), packet) {
-            self.write(network, place, &packet);
+            self.write(network, place, packet);
         }
     }
 
-    /// A full queue loses the packet, as a link does.
-    fn write(&self, network: u32, place: usize, packet: &[u8]) {
-        let _ = self.tun(network, place).map(|tun| tun.write(packet));
+    /// A full queue loses the packet, as a link does. A kernel that does not take it as its sender's left it gets it
+    /// complete.
+    fn write(&self, network: u32, place: usize, packet: Frame) {
+        let Some(tun) = self.tun(network, place) else { return };
+        let write = |frame: &Frame| tun.write(&frame.vnet_header(), frame.packet());
+        let is_refused = |error: io::Error| error.kind() == io::ErrorKind::InvalidInput;
+        if packet.is_plain() {
+            let _ = write(&packet);
+        } else if !tun.takes_deferred() || write(&packet).is_err_and(is_refused) {
+            packet.into_plain().for_each(|frame| drop(write(&frame)));
+        }
     }
 
     /// Follows an interface's operational state. When it becomes operational, the kernel gets the packets that waited for
@@ -123,10 +132,11 @@ impl HostNetworks {
         let Some(place) = self.place(network, ifindex) else { return };
         let is_new = is_operational && !self.arrivals.is_operational((network, place));
         for packet in self.arrivals.follow(now, (network, place), is_operational) {
-            self.write(network, place, &packet);
+            self.write(network, place, packet);
         }
         if is_new {
-            weft_ipoib::queries(QUERIER).iter().for_each(|query| self.write(network, place, query));
+            let queries = weft_ipoib::queries(QUERIER);
+            queries.into_iter().for_each(|query| self.write(network, place, query));
         }
     }
 

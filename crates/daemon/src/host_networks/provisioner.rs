@@ -146,7 +146,7 @@ impl Provisioner {
         let mut next = || fds.next().ok_or_else(has_ended);
         let namespaces = HostNamespaces { user, net: next()?, uts: next()? };
         let (routes, listener) = (RouteSocket::of(next()?), next()?);
-        let tuns: Vec<Tun> = fds.by_ref().take(answer.indexes.len()).map(Tun::of).collect();
+        let tuns: Vec<Tun> = fds.by_ref().take(answer.indexes.len()).map(Tun::of).collect::<io::Result<_>>()?;
         let parts = answer.indexes.into_iter().zip(tuns).zip(&setup.interfaces);
         let made =
             parts.map(|((index, tun), setup)| MadeInterface { index, tun, link_local: setup.link_local }).enumerate();
@@ -160,7 +160,7 @@ impl Provisioner {
     pub fn add(&self, network: BorrowedFd<'_>, setup: &InterfaceSetup) -> io::Result<MadeInterface> {
         let (answer, fds) = self.exchange(&Job::Interface(setup.clone()), &[network])?;
         let (index, fd) = answer.indexes.first().zip(fds.into_iter().next()).ok_or_else(has_ended)?;
-        Ok(MadeInterface { index: *index, tun: Tun::of(fd), link_local: setup.link_local })
+        Ok(MadeInterface { index: *index, tun: Tun::of(fd)?, link_local: setup.link_local })
     }
 
     fn exchange(&self, job: &Job, fds: &[BorrowedFd<'_>]) -> io::Result<(Answer, Vec<OwnedFd>)> {

@@ -1,7 +1,7 @@
 //! Connected mode: messages between interfaces, and what the connection manager's datagrams lead to.
 
 use weft_fabric::{Delivery, Fabric, PathQuery, PortRef, pkeys_match};
-use weft_ipoib::{Connection, Mode};
+use weft_ipoib::{Connection, Frame, Mode, Run};
 use weft_verbs::{Duration, Instant};
 use zerocopy::IntoBytes;
 
@@ -15,6 +15,14 @@ const HEADERS_BYTES: u64 = 8 + 12 + 4;
 /// Marks a message on its way: P_Key of its sender, and queue pair of the receiving connection, which has 14 bits.
 fn mark(qpn: u32, pkey: u16) -> u32 {
     u32::from(pkey) << 16 | qpn & 0xffff
+}
+
+/// Returns the number of packets that the messages of a frame need, and their length in words.
+fn counted(frame: &Frame, mtu: usize) -> (u64, u64) {
+    let packets = |run: Run| (run.count * run.len.div_ceil(mtu).max(1)) as u64;
+    let words = |run: Run| ((run.count * run.len) as u64 + packets(run) * HEADERS_BYTES).div_ceil(4);
+    let [first, last] = frame.runs();
+    (packets(first) + packets(last), words(first) + words(last))
 }
 
 impl Interfaces {
@@ -123,7 +131,7 @@ impl Interfaces {
         fabric: &mut Fabric,
         from: InterfaceId,
         connection: u32,
-        frame: &[u8],
+        frame: Frame,
     ) {
         let Some(bound) = self.of.get_mut(&from) else { return };
         let Some(pkey) = bound.pkey else { return };
@@ -133,8 +141,13 @@ impl Interfaces {
         let Some(there) = bound.connections.verdict(fabric, from.port, &query) else {
             return bound.connections.on_lost(now, connection);
         };
-        let packets = frame.len().div_ceil(mtu as usize).max(1) as u64;
-        fabric.account(&there.path, packets, (frame.len() as u64 + packets * HEADERS_BYTES).div_ceil(4));
+        if !frame.is_plain() && (there.loss_ppm > 0 || there.latency_ns > 0) {
+            // Each message is lost or delayed by itself.
+            frame.into_plain().for_each(|message| self.carry_message(now, fabric, from, connection, message));
+            return;
+        }
+        let (packets, words) = counted(&frame, mtu as usize);
+        fabric.account(&there.path, packets, words);
         let (at, latency, loss_ppm) = (there.to, Duration::from_nanos(there.latency_ns), there.loss_ppm);
         let is_damaged = bound.connections.loses(packets, loss_ppm);
         let (receives, returns) = match is_damaged {
@@ -149,7 +162,7 @@ impl Interfaces {
         let mark = mark(qpn, pkey);
         if receives && latency == Duration::default() {
             self.receive_message(now, fabric, at, mark, frame);
-        } else if receives && !self.flying.depart(now + latency, at, mark, frame) {
+        } else if receives && !self.flying.depart(now + latency, at, mark, frame.bytes()) {
             // The cable is full.
             self.connections_of(from).into_iter().for_each(|connections| connections.on_lost(now, connection));
         }
@@ -181,11 +194,11 @@ impl Interfaces {
     /// Delivers messages whose time on the cables has passed.
     pub(super) fn land_messages(&mut self, now: Instant, fabric: &mut Fabric) {
         while let Some((at, mark, frame)) = self.flying.arrive(now) {
-            self.receive_message(now, fabric, at, mark, &frame);
+            self.receive_message(now, fabric, at, mark, frame.into_vec().into());
         }
     }
 
-    fn receive_message(&mut self, now: Instant, fabric: &mut Fabric, at: PortRef, mark: u32, frame: &[u8]) {
+    fn receive_message(&mut self, now: Instant, fabric: &mut Fabric, at: PortRef, mark: u32, frame: Frame) {
         let Some(id) = self.receiver(at, mark) else { return };
         let Some(bound) = self.of.get_mut(&id) else { return };
         bound.interface.handle_message(now, mark & 0xffff, frame, &mut self.out);

@@ -3,7 +3,7 @@
 
 use weft_fabric::topology::generate::{Extra, Plan, Shape};
 use weft_fabric::{Delivery, Fabric, MadAddress, MadOut, PortRef};
-use weft_ipoib::Mode;
+use weft_ipoib::{Frame, Mode, VNET_HEADER_LEN};
 use weft_verbs::{Duration, Instant};
 use weft_wire::cm::CmMessage;
 use weft_wire::lrh::LID_PERMISSIVE;
@@ -106,7 +106,7 @@ impl Bench {
         }
         while let Some(effect) = self.interfaces.poll_effect() {
             match effect {
-                Effect::Deliver(port, packet) => self.delivered[port.port.node as usize].push(packet),
+                Effect::Deliver(port, frame) => self.delivered[port.port.node as usize].push(frame.packet().to_vec()),
                 Effect::Link(port, mtu) => self.links[port.port.node as usize] = mtu,
             }
         }
@@ -138,7 +138,8 @@ impl Bench {
         let to = 2 - from as u8;
         let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, from as u8 + 1, 10, 0, 0, to];
         packet.extend((20..bytes).map(|at| at as u8));
-        self.interfaces.handle_packet(self.now, &mut self.fabric, PORTS[from], &packet);
+        let frame = Frame::of_kernel(&[0; VNET_HEADER_LEN], &packet).expect("an IP packet");
+        self.interfaces.handle_packet(self.now, &mut self.fabric, PORTS[from], frame);
         self.pump();
     }
 

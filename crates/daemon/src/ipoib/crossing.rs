@@ -3,7 +3,7 @@
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::Rng as _;
 use weft_fabric::{Direction, Fabric, PortRef, pkeys_match};
-use weft_ipoib::{Destination, Sender};
+use weft_ipoib::{Destination, Frame, Run, Sender};
 use weft_verbs::{Duration, Instant};
 use weft_wire::lrh::is_multicast;
 
@@ -15,21 +15,47 @@ use super::{Bound, InterfaceId, Interfaces};
 const OVERHEAD_BYTES: usize = 8 + 12 + 8 + 4 + 2;
 
 impl Interfaces {
-    /// Carries a datagram to the interfaces at the ports where it arrives.
+    /// Carries a frame to the interfaces at the ports where it arrives: as it is, or as the datagrams that it becomes
+    /// wherever each of them counts.
     pub(super) fn carry(
         &mut self,
         now: Instant,
         fabric: &mut Fabric,
         from: InterfaceId,
         to: &Destination,
-        frame: &[u8],
+        frame: Frame,
     ) {
+        if frame.is_plain() || self.crosses_whole(fabric, from, to) {
+            return self.carry_datagram(now, fabric, from, to, frame);
+        }
+        for datagram in frame.into_plain() {
+            self.carry_datagram(now, fabric, from, to, datagram);
+        }
+    }
+
+    /// Returns whether a frame may cross as it is: no packet of it is captured, lost or delayed by itself.
+    fn crosses_whole(&mut self, fabric: &Fabric, from: InterfaceId, to: &Destination) -> bool {
+        let is_free = |route: &Route| route.loss_ppm == 0 && route.latency == Duration::default();
+        !self.hop_by_hop && !fabric.is_tapped() && self.route(fabric, from, to).is_none_or(is_free)
+    }
+
+    /// Returns the fabric's verdict on an interface's datagrams, from the cache; `None` if nothing arrives.
+    fn route(&mut self, fabric: &Fabric, from: InterfaceId, to: &Destination) -> Option<&Route> {
+        let pkey = self.of.get(&from)?.pkey?;
+        if std::mem::replace(&mut self.generation, fabric.generation()) != fabric.generation() {
+            self.routes.clear();
+        }
+        let find = || Route::find(fabric, from.port, to, pkey);
+        self.routes.entry((from, to.dlid, to.sl)).or_insert_with(find).as_ref()
+    }
+
+    fn carry_datagram(&mut self, now: Instant, fabric: &mut Fabric, from: InterfaceId, to: &Destination, frame: Frame) {
         let Some(bound) = self.of.get_mut(&from) else { return };
         let (Some(pkey), sender) = (bound.pkey, Sender { qpn: bound.qpn }) else { return };
         let Some(port) = bound.interface.port() else { return };
         bound.psn = bound.psn.next();
         let psn = bound.psn;
-        let encode = || packets::encode(&port, pkey, psn, to, frame);
+        let encode = || packets::encode(&port, pkey, psn, to, frame.bytes());
         if self.hop_by_hop {
             let packet = encode();
             fabric.tap(now, from.port, Direction::Sent, || packet.clone());
@@ -37,37 +63,36 @@ impl Interfaces {
             return;
         }
         fabric.tap(now, from.port, Direction::Sent, encode);
-        if std::mem::replace(&mut self.generation, fabric.generation()) != fabric.generation() {
-            self.routes.clear();
-        }
-        let route =
-            self.routes.entry((from, to.dlid, to.sl)).or_insert_with(|| Route::find(fabric, from.port, to, pkey));
-        let Some(route) = route else { return };
-        let words = (frame.len() + OVERHEAD_BYTES).div_ceil(4) as u64;
+        let Some(route) = self.route(fabric, from, to) else { return };
+        let (packets, words) = counted(&frame);
         match is_multicast(to.dlid) {
-            true => fabric.account_group(&route.path, 1, words),
-            false => fabric.account(&route.path, 1, words),
+            true => fabric.account_group(&route.path, packets, words),
+            false => fabric.account(&route.path, packets, words),
         }
-        if self.damage.as_mut().is_some_and(|rng| is_lost(route.loss_ppm, rng)) {
+        let (ports, latency, loss_ppm) = (route.to.clone(), route.latency, route.loss_ppm);
+        if self.damage.as_mut().is_some_and(|rng| is_lost(loss_ppm, rng)) {
             return;
         }
-        if route.latency > Duration::default() {
+        if latency > Duration::default() {
             let packet = encode();
-            for at in &route.to {
+            for at in ports {
                 // A cable that is full loses the packet.
-                let _ = self.transit.depart(now + route.latency, *at, 0, &packet);
+                let _ = self.transit.depart(now + latency, at, 0, &packet);
             }
             return;
         }
-        for at in route.to.clone() {
+        let mut receivers = Vec::new();
+        for at in ports {
             if self.of.range(InterfaceId::range(at)).next().is_some() {
                 fabric.tap(now, at, Direction::Received, encode);
             }
-            for id in self.receivers(at, to.group.as_ref(), to.qpn, pkey) {
-                let Some(bound) = self.of.get_mut(&id) else { continue };
-                bound.interface.handle_datagram(now, sender, frame, &mut self.out);
-                self.perform(now, fabric, id);
-            }
+            receivers.extend(self.receivers(at, to.group.as_ref(), to.qpn, pkey));
+        }
+        let count = receivers.len();
+        for (id, frame) in receivers.into_iter().zip(std::iter::repeat_n(frame, count)) {
+            let Some(bound) = self.of.get_mut(&id) else { continue };
+            bound.interface.handle_datagram(now, sender, frame, &mut self.out);
+            self.perform(now, fabric, id);
         }
     }
 
@@ -110,11 +135,18 @@ impl Interfaces {
             let is_own = bound.interface.port().is_none_or(|own| own.lid == slid && own.qpn == src_qp);
             if has_key && !is_own {
                 self.act(now, fabric, id, |interface, out| {
-                    interface.handle_datagram(now, Sender { qpn: src_qp }, frame, out);
+                    interface.handle_datagram(now, Sender { qpn: src_qp }, frame.to_vec().into(), out);
                 });
             }
         }
     }
+}
+
+/// Returns the number of datagrams that a frame becomes, and their length in words, as ports count them.
+fn counted(frame: &Frame) -> (u64, u64) {
+    let words = |run: Run| run.count * (run.len + OVERHEAD_BYTES).div_ceil(4);
+    let [first, last] = frame.runs();
+    ((first.count + last.count) as u64, (words(first) + words(last)) as u64)
 }
 
 fn is_lost(loss_ppm: u32, rng: &mut SplitMix64) -> bool {

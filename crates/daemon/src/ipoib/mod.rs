@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::SeedableRng;
 use weft_fabric::{Delivery, Fabric, PKEY_FULL, PortRef, Transit};
-use weft_ipoib::{Destination, Interface, NeighbourState, Output, Port, Route as IpRoute};
+use weft_ipoib::{Destination, Frame, Interface, NeighbourState, Output, Port, Route as IpRoute};
 use weft_verbs::Instant;
 use weft_wire::Psn;
 use weft_wire::ipoib::{LinkAddress, destination};
@@ -39,8 +39,8 @@ const STEPS_MAX: u32 = 4096;
 /// An action for the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// Hand the kernel of this interface's host a packet.
-    Deliver(InterfaceId, Vec<u8>),
+    /// Hand the kernel of this interface's host the packet of a frame.
+    Deliver(InterfaceId, Frame),
     /// The interface has a link with this MTU, or none.
     Link(InterfaceId, Option<u32>),
 }
@@ -68,9 +68,9 @@ pub struct Interfaces {
     /// Outputs to process.
     out: Vec<Output>,
     /// Datagrams on their way: sender, destination, content.
-    sent: VecDeque<(InterfaceId, Destination, Vec<u8>)>,
+    sent: VecDeque<(InterfaceId, Destination, Frame)>,
     /// Messages on their way: sender, connection, content.
-    messages: VecDeque<(InterfaceId, u32, Vec<u8>)>,
+    messages: VecDeque<(InterfaceId, u32, Frame)>,
     /// Messages on cables with latency, each with its sender's P_Key and its receiver's queue pair.
     flying: Transit,
     effects: VecDeque<Effect>,
@@ -201,11 +201,11 @@ impl Interfaces {
     }
 
     /// Handles a packet that the kernel of an interface's host sends.
-    pub fn handle_packet(&mut self, now: Instant, fabric: &mut Fabric, id: impl Into<InterfaceId>, packet: &[u8]) {
+    pub fn handle_packet(&mut self, now: Instant, fabric: &mut Fabric, id: impl Into<InterfaceId>, frame: Frame) {
         let id = id.into();
-        let (Some(destination), Some(bound)) = (destination(packet), self.of.get(&id)) else { return };
+        let (Some(destination), Some(bound)) = (destination(frame.packet()), self.of.get(&id)) else { return };
         let next_hop = bound.interface.next_hop(destination);
-        self.act(now, fabric, id, |interface, out| interface.handle_packet(now, next_hop, packet, out));
+        self.act(now, fabric, id, |interface, out| interface.handle_packet(now, next_hop, frame, out));
     }
 
     /// Handles a management datagram; returns whether it answered a query of an interface, or concerns one of its
@@ -279,9 +279,9 @@ impl Interfaces {
         self.perform(now, fabric, id);
         for _ in 0..STEPS_MAX {
             if let Some((from, to, frame)) = self.sent.pop_front() {
-                self.carry(now, fabric, from, &to, &frame);
+                self.carry(now, fabric, from, &to, frame);
             } else if let Some((from, connection, frame)) = self.messages.pop_front() {
-                self.carry_message(now, fabric, from, connection, &frame);
+                self.carry_message(now, fabric, from, connection, frame);
             } else {
                 return;
             }

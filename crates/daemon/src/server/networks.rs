@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use libc::ENOBUFS;
 
+use weft_ipoib::{Frame, VNET_HEADER_LEN};
 use weft_sys::epoll::Interest;
 use weft_sys::unix;
 
@@ -13,8 +14,9 @@ use crate::host_networks::Helper;
 use crate::limits::CONNECTIONS_PER_TURN;
 use crate::rtnl::{self, RouteMessage};
 
-/// Packets of an interface before the others get a turn.
+/// Packets of an interface, and their bytes, before the others get a turn.
 const PACKETS_PER_TURN: usize = 64;
+const BYTES_PER_TURN: usize = 1 << 18;
 
 /// Interfaces of a network in a token.
 const INTERFACE_BITS: u32 = 6;
@@ -70,13 +72,18 @@ impl Server {
     pub(super) fn on_tun(&mut self, now: Instant, token: u64) {
         let network = (token >> INTERFACE_BITS) as u32;
         let interface = (token & ((1 << INTERFACE_BITS) - 1)) as usize;
+        let (mut header, mut bytes) = ([0; VNET_HEADER_LEN], 0);
         for _ in 0..PACKETS_PER_TURN {
             let Some(tun) = self.host.networks.tun(network, interface) else { return };
-            let Ok(length) = tun.read(&mut self.ip_packet) else { return };
+            let Ok(length) = tun.read(&mut header, &mut self.ip_packet) else { return };
             let packet = self.ip_packet.get(..length).unwrap_or_default();
             self.broker.wake_receiver(now, packet, &mut self.host);
-            self.broker.handle_ip_packet(now, network, interface, packet);
+            self.broker.handle_ip_packet(now, network, interface, Frame::of_kernel(&header, packet));
             self.perform_for_networks(now);
+            bytes += length;
+            if bytes >= BYTES_PER_TURN {
+                return;
+            }
         }
     }
 

@@ -2,11 +2,12 @@
 //! groups and other neighbours have datagrams.
 
 use weft_verbs::Instant;
-use weft_wire::ipoib::{CONNECTED_MTU_MAX, ConnectedData, Encapsulation, HEADER_LEN, LinkAddress};
+use weft_wire::ipoib::{CONNECTED_MTU_MAX, ConnectedData, HEADER_LEN, LinkAddress, Protocol};
 
 use super::mode::Mode;
 use super::{Interface, Sender};
 use crate::connections::Found;
+use crate::frame::Frame;
 use crate::output::Output;
 use crate::paths::Lookup;
 use crate::too_long;
@@ -61,9 +62,9 @@ impl Interface {
         })
     }
 
-    /// Returns whether a frame fits into a datagram.
-    pub(super) fn fits_datagram(&self, frame: &[u8]) -> bool {
-        frame.len() <= self.datagram_mtu as usize + HEADER_LEN
+    /// Returns whether a frame fits into a datagram, or into one for each segment.
+    pub(super) fn fits_datagram(&self, frame: &Frame) -> bool {
+        frame.len_max() <= self.datagram_mtu as usize + HEADER_LEN
     }
 
     /// Returns the private data of this interface's requests and replies.
@@ -72,7 +73,7 @@ impl Interface {
     }
 
     /// Sends a packet of the kernel to a neighbour, over a connection if both ends accept one.
-    pub(super) fn send_packet(&mut self, now: Instant, to: &LinkAddress, frame: Vec<u8>, out: &mut Vec<Output>) {
+    pub(super) fn send_packet(&mut self, now: Instant, to: &LinkAddress, frame: Frame, out: &mut Vec<Output>) {
         if self.mode == Mode::Datagram || to.flags & LinkAddress::RC == 0 {
             return self.send_datagram(now, to, frame, out);
         }
@@ -92,11 +93,11 @@ impl Interface {
     }
 
     /// Sends a packet of the kernel as a datagram, or answers that it is too long for one.
-    fn send_datagram(&mut self, now: Instant, to: &LinkAddress, frame: Vec<u8>, out: &mut Vec<Output>) {
+    fn send_datagram(&mut self, now: Instant, to: &LinkAddress, frame: Frame, out: &mut Vec<Output>) {
         if self.fits_datagram(&frame) {
             self.send_to(now, to, frame, out);
         } else {
-            refuse_too_long(&frame, self.datagram_mtu, out);
+            refuse_too_long(frame, self.datagram_mtu, out);
         }
     }
 
@@ -156,9 +157,9 @@ impl Interface {
     }
 
     /// Handles a message that arrived over a connection.
-    pub fn handle_message(&mut self, now: Instant, number: u32, message: &[u8], out: &mut Vec<Output>) {
+    pub fn handle_message(&mut self, now: Instant, number: u32, message: Frame, out: &mut Vec<Output>) {
         let Some(qpn) = self.connections.on_message(now, number) else { return };
-        self.handle_frame(now, Sender { qpn }, Encapsulation::split(message), out);
+        self.handle_frame(now, Sender { qpn }, message, out);
     }
 
     /// Handles the end of a connection for receiving.
@@ -173,16 +174,20 @@ impl Interface {
 }
 
 /// Sends a frame over a connection, or answers that it is too long for the peer.
-fn send_message(connection: u32, frame_max: u32, frame: Vec<u8>, out: &mut Vec<Output>) {
-    if frame.len() <= frame_max as usize {
+fn send_message(connection: u32, frame_max: u32, frame: Frame, out: &mut Vec<Output>) {
+    if frame.len_max() <= frame_max as usize {
         out.push(Output::SendMessage { connection, frame });
     } else {
-        refuse_too_long(&frame, frame_max - HEADER_LEN as u32, out);
+        refuse_too_long(frame, frame_max - HEADER_LEN as u32, out);
     }
 }
 
 /// Hands the kernel the answer to a packet that is too long for its way.
-fn refuse_too_long(frame: &[u8], mtu: u32, out: &mut Vec<Output>) {
-    let packet = frame.get(HEADER_LEN..).unwrap_or_default();
-    out.extend(too_long::answer(packet, mtu).map(Output::Deliver));
+fn refuse_too_long(frame: Frame, mtu: u32, out: &mut Vec<Output>) {
+    let answer = |packet: &[u8]| {
+        let answer = too_long::answer(packet, mtu)?;
+        Some(Frame::new(Protocol::of_ip(&answer)?, &answer))
+    };
+    // The first segment is a packet as the sender's kernel means it.
+    out.extend(frame.into_plain().next().and_then(|first| answer(first.packet())).map(Output::Deliver));
 }

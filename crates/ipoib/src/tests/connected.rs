@@ -60,7 +60,7 @@ impl Link {
         all
     }
 
-    pub(super) fn carry_message(&mut self, host: usize, connection: u32, frame: &[u8]) -> Vec<(usize, Output)> {
+    pub(super) fn carry_message(&mut self, host: usize, connection: u32, frame: Frame) -> Vec<(usize, Output)> {
         self.connections.messages += 1;
         let Some(&(peer, number)) = self.connections.open.get(&(host, connection)) else { return Vec::new() };
         let (now, mut out) = (self.now, Vec::new());
@@ -100,8 +100,8 @@ impl Link {
         let mut packet =
             vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, from as u8 + 1, 10, 0, 0, to as u8 + 1];
         packet.resize(bytes, 7);
-        let now = self.now;
-        self.step(from, |interface, out| interface.handle_packet(now, v4(to), &packet, out));
+        let (now, frame) = (self.now, of_kernel(&packet));
+        self.step(from, |interface, out| interface.handle_packet(now, v4(to), frame, out));
     }
 
     fn counts(&self) -> Vec<(usize, usize)> {
@@ -177,9 +177,8 @@ fn a_datagram_peer_gets_datagrams_and_its_mtu_is_reported() {
     // From the peer, destination unreachable, fragmentation needed, 2044.
     assert_eq!((&answer[12..16], &answer[20..22], &answer[26..28]), (&[10, 0, 0, 2][..], &[3, 4][..], &[7, 0xfc][..]));
     // The same to a group is lost without a word.
-    let packet = [0x45; 3000];
-    let now = link.now;
-    link.step(0, |interface, out| interface.handle_packet(now, "239.1.2.3".parse().unwrap(), &packet, out));
+    let (now, frame) = (link.now, of_kernel(&[0x45; 3000]));
+    link.step(0, |interface, out| interface.handle_packet(now, "239.1.2.3".parse().unwrap(), frame, out));
     assert!(link.delivered[0].is_empty());
 }
 
@@ -338,11 +337,11 @@ fn an_arp_request_by_message_names_its_sender() {
             target,
             target_ip: [10, 0, 0, 2].into(),
         };
-        [Encapsulation::new(Protocol::ARP).as_bytes(), &arp.encode()].concat()
+        Frame::new(Protocol::ARP, &arp.encode())
     };
     let number = link.connections.last;
-    link.step(1, |interface, out| interface.handle_message(now, number, &arp(0x99, 77), out));
-    link.step(1, |interface, out| interface.handle_message(now, number, &arp(port(0).qpn, 78), out));
+    link.step(1, |interface, out| interface.handle_message(now, number, arp(0x99, 77), out));
+    link.step(1, |interface, out| interface.handle_message(now, number, arp(port(0).qpn, 78), out));
     let knows = |ip: u8| link.hosts[1].neighbours().any(|(known, _)| known == IpAddr::from([10, 0, 0, ip]));
     assert_eq!((knows(77), knows(78)), (false, true));
 }
