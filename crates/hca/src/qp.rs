@@ -353,9 +353,9 @@ impl<H: HostInterface> Hca<H> {
                 peer: entry.peer,
                 rq_psn: attr.rq_psn,
                 sq_psn: attr.sq_psn,
-                path: match entry.qp.stream_phase() {
-                    Some(_) => "tcp",
-                    None => path_name(entry.qp.peer().map(|peer| self.context.peers.reach(peer))),
+                path: match (entry.qp.peer(), entry.qp.stream_phase()) {
+                    (None, Some(_)) => "tcp",
+                    (peer, _) => path_name(peer.map(|peer| self.context.peers.reach(peer))),
                 },
                 posted_sends: entry.posted.0,
                 posted_recvs: entry.posted.1,

@@ -1,15 +1,17 @@
 //! Frames from other processes of the host: from a ring to their queue pair; and acknowledgements delayed until the
 //! next turn.
 
-use weft_transport::Peers;
 use weft_transport::frame::{Frame, FrameKind};
 use weft_transport::peers::PeerId;
+use weft_transport::{Peers, StreamPhase};
 use weft_verbs::{Duration, Instant, QpId, Qpn};
 
 use crate::{Hca, HostInterface};
 
 /// Maximum number of frames in one call, so that packets and timers have their turn.
 const FRAMES_MAX: usize = 256;
+/// Frames that a ring holds at most.
+const RING_FRAMES_MAX: usize = 1 << 12;
 /// How long an acknowledgement is delayed without another turn.
 const ACK_DELAY: Duration = Duration::from_micros(50);
 
@@ -62,6 +64,17 @@ impl<H: HostInterface> Hca<H> {
         frames
     }
 
+    /// Handles the frames that a peer has put into its ring before this call.
+    pub(crate) fn drain_ring(&mut self, now: Instant, peer: PeerId) {
+        let mut frames = 0;
+        while frames < RING_FRAMES_MAX {
+            match self.handle_ring(now, peer, RING_FRAMES_MAX - frames) {
+                0 => return,
+                more => frames += more,
+            }
+        }
+    }
+
     /// Finds the queue pair of this number; successive frames are mostly for the same one.
     #[inline]
     fn addressee(&mut self, qpn: Qpn) -> Option<QpId> {
@@ -80,6 +93,7 @@ impl<H: HostInterface> Hca<H> {
         let Some(id) = self.addressee(frame.dest_qpn) else { return };
         let Ok(entry) = self.qps.get_mut(id) else { return };
         if entry.qp.peer() != Some(peer) {
+            entry.early_frame |= entry.qp.stream_phase() == Some(StreamPhase::Idle);
             return;
         }
         self.context.act(entry.device, now);

@@ -3,10 +3,14 @@
 //! send packets do.
 
 use weft_iwarp::StreamParams;
-use weft_transport::{StreamBatch, StreamOrder, StreamPhase, StreamPlaces};
-use weft_verbs::{Access, Instant, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType, SrqId, VerbsError};
+use weft_transport::peers::PeerId;
+use weft_transport::{RingEnd, StreamBatch, StreamOrder, StreamPhase, StreamPlaces};
+use weft_verbs::{Access, Instant, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType, Qpn, SrqId, VerbsError};
 
 use crate::{Hca, HostInterface};
+
+/// Error of a queue pair that has a stream, or is in a state without one.
+const CANNOT_TAKE: VerbsError = VerbsError::Invalid("the queue pair cannot take a stream in its state");
 
 impl<H: HostInterface> Hca<H> {
     /// Gives a queue pair the stream that its connection negotiated: it enters RTS.
@@ -16,9 +20,34 @@ impl<H: HostInterface> Hca<H> {
     pub fn attach_stream(&mut self, now: Instant, id: QpId, params: &StreamParams) -> Result<(), VerbsError> {
         let entry = self.qps.get_mut(id)?;
         if !entry.qp.attach_stream(now, params) {
-            return Err(VerbsError::Invalid("the queue pair cannot take a stream in its state"));
+            return Err(CANNOT_TAKE);
+        }
+        (entry.stream_blocked, entry.early_frame) = (false, false);
+        self.settle(id, now);
+        Ok(())
+    }
+
+    /// Does the same for a stream whose data takes the ring to `peer`, the process with the peer's queue pair.
+    ///
+    /// # Errors
+    /// As for [`Hca::attach_stream`].
+    pub fn attach_ring(
+        &mut self,
+        now: Instant,
+        id: QpId,
+        params: &StreamParams,
+        (peer, qpn): (PeerId, Qpn),
+    ) -> Result<(), VerbsError> {
+        // Of an earlier connection of both queue pairs.
+        self.drain_ring(now, peer);
+        let entry = self.qps.get_mut(id)?;
+        self.context.act(entry.device, now);
+        let end = RingEnd { peer, qpn, early: std::mem::take(&mut entry.early_frame) };
+        if !entry.qp.attach_ring(now, params, end, &mut self.context) {
+            return Err(CANNOT_TAKE);
         }
         entry.stream_blocked = false;
+        self.context.rings_open = true;
         self.settle(id, now);
         Ok(())
     }
@@ -60,9 +89,12 @@ impl<H: HostInterface> Hca<H> {
     #[cold]
     pub(crate) fn resume_streams(&mut self, srq: SrqId) {
         let now = self.context.now;
+        // The peer at the other end of a ring sends its message again, which then takes the receive.
+        let mut is_taken = false;
         for id in std::mem::take(&mut self.paused_streams) {
             let Ok(entry) = self.qps.get(id) else { continue };
-            if entry.init.srq == Some(srq) {
+            if entry.init.srq == Some(srq) && !is_taken && entry.qp.awaits_receive() {
+                is_taken = entry.qp.peer().is_some();
                 self.resume_stream(now, id);
             }
             if self.qps.get(id).is_ok_and(|entry| entry.qp.awaits_receive()) {
@@ -116,8 +148,12 @@ impl<H: HostInterface> Hca<H> {
         Ok(())
     }
 
-    /// Handles the end of the peer's direction of a stream, or with `reset` of its connection.
+    /// Handles the end of the peer's direction of a stream, or with `reset` of its connection. Frames that the peer sent
+    /// before come first.
     pub fn stream_closed(&mut self, now: Instant, id: QpId, reset: bool) -> Result<(), VerbsError> {
+        if let Some(peer) = self.qps.get(id)?.qp.peer() {
+            self.drain_ring(now, peer);
+        }
         let entry = self.qps.get_mut(id)?;
         self.context.act(entry.device, now);
         entry.qp.stream_closed(now, reset, &mut self.context);
@@ -153,6 +189,11 @@ impl<H: HostInterface> Hca<H> {
     #[inline]
     pub fn has_stream_changes(&self) -> bool {
         !self.stream_changes.is_empty()
+    }
+
+    /// Whether a queue pair is one of iWARP.
+    pub fn is_iwarp(&self, id: QpId) -> bool {
+        self.qps.get(id).is_ok_and(|entry| entry.qp.stream_phase().is_some())
     }
 
     /// Whether a queue pair can be connected and is not: then its stream may be on the way here.

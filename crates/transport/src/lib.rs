@@ -38,7 +38,7 @@ pub use batch::{LocalSource, Piece, TX_BURST_PACKETS, TxBatch, TxPacket};
 pub use budget::Budget;
 pub use datagram::Datagram;
 pub use env::{Env, Memory, RecvWqe, RemoteFault, XrcSrq};
-pub use iwarp::{StreamBatch, StreamOrder, StreamPhase};
+pub use iwarp::{RingEnd, StreamBatch, StreamOrder, StreamPhase};
 pub use peer_quota::PeerQuota;
 pub use peers::{NoPeers, Peers};
 pub use qp::{Qp, StreamPlaces};

@@ -198,6 +198,10 @@ impl Qp {
             // There are no packets to batch: send at once.
             local.on_post(&mut self.core, &mut self.sq, env);
             self.after(env);
+        } else if let Service::Iwarp(iwarp) = &mut self.service
+            && iwarp.on_post(&mut self.core, &mut self.sq, env)
+        {
+            self.after(env);
         }
         Ok(())
     }
@@ -304,7 +308,7 @@ impl Qp {
         match &mut self.service {
             Service::Rc(rc) => rc.handle_timeout(&mut self.core, &mut self.sq, now, env),
             Service::Local(local) => local.handle_timeout(&mut self.core, &mut self.sq, env),
-            Service::Iwarp(iwarp) => iwarp.handle_timeout(&mut self.core, env),
+            Service::Iwarp(iwarp) => iwarp.handle_timeout(&mut self.core, &mut self.sq, env),
             Service::Uc(_) | Service::Ud(_) => return,
         }
         self.after(env);
@@ -319,7 +323,7 @@ impl Qp {
             Service::Local(local) => local.poll_transmit(core, &mut self.sq, env),
             Service::Uc(uc) => uc.poll_transmit(core, &mut self.sq, tx, env),
             Service::Ud(ud) => ud.poll_transmit(core, &mut self.sq, tx, env),
-            Service::Iwarp(_) => {}
+            Service::Iwarp(iwarp) => iwarp.poll_transmit(core, &mut self.sq, env),
         }
         self.after(env);
         self.wants_transmit(now)
@@ -333,8 +337,8 @@ impl Qp {
             Service::Local(local) => local.wants_transmit(&self.core, &self.sq, now),
             Service::Uc(uc) => uc.wants_transmit(&self.core, &self.sq, now),
             Service::Ud(ud) => ud.wants_transmit(&self.core, &self.sq, now),
-            // A stream sends no packets: [`Qp::wants_stream`].
-            Service::Iwarp(_) => false,
+            // A stream has turns of its own: [`Qp::wants_stream`].
+            Service::Iwarp(iwarp) => iwarp.wants_transmit(&self.core, &self.sq, now),
         }
     }
 
@@ -346,7 +350,7 @@ impl Qp {
             Service::Local(local) => local.poll_timeout(&self.core),
             Service::Uc(uc) => uc.poll_timeout(&self.core, &self.sq),
             Service::Ud(ud) => ud.poll_timeout(&self.core, &self.sq),
-            Service::Iwarp(iwarp) => iwarp.poll_timeout(),
+            Service::Iwarp(iwarp) => iwarp.poll_timeout(&self.core),
         }
     }
 
@@ -427,7 +431,10 @@ impl Qp {
             }
             Service::Uc(uc) => **uc = Uc::default(),
             Service::Ud(ud) => **ud = Ud::default(),
-            Service::Iwarp(iwarp) => iwarp.reset(),
+            Service::Iwarp(iwarp) => {
+                iwarp.flush_ack(&mut self.core, env);
+                iwarp.reset();
+            }
         }
         let fresh = Core::new(self.core.id, self.core.qpn, &self.core.init, self.core.device);
         self.core = Core { stats: self.core.stats, now: self.core.now, port_mtu: self.core.port_mtu, ..fresh };

@@ -133,9 +133,37 @@ impl Pair {
     }
 
     fn connect(inits: [QpInit; 2], room: Option<usize>, change: impl Fn(usize, &mut QpAttr)) -> Pair {
+        let mut pair = Pair::unconnected(inits, room, Qp::new);
+        for side in 0..2 {
+            for state in [QpState::Init, QpState::Rtr, QpState::Rts] {
+                let mut attr = attr(side, state);
+                change(side, &mut attr);
+                if room.is_some() && state == QpState::Rtr {
+                    pair.qps[side].set_peer(PeerId(1 - side as u32));
+                }
+                let mask = QpAttrMask::all();
+                pair.qps[side].modify(pair.now, &attr, mask, &mut pair.worlds[side]);
+            }
+        }
+        pair
+    }
+
+    /// Creates two iWARP queue pairs of one host in INIT, whose rings hold `room` frames each.
+    pub fn iwarp(room: usize, change: impl Fn(&mut QpInit)) -> Pair {
+        let mut init = init(QpType::Rc);
+        change(&mut init);
+        let mut pair = Pair::unconnected([init, init], Some(room), Qp::new_iwarp);
+        for side in 0..2 {
+            let mask = QpAttrMask::STATE | QpAttrMask::ACCESS_FLAGS;
+            pair.qps[side].modify(pair.now, &attr(side, QpState::Init), mask, &mut pair.worlds[side]);
+        }
+        pair
+    }
+
+    fn unconnected(inits: [QpInit; 2], room: Option<usize>, new: fn(QpId, Qpn, &QpInit, DeviceId) -> Qp) -> Pair {
         let qp = |side: usize| {
             let id = QpId { index: side as u32, generation: 0 };
-            Qp::new(id, 0x10 + side as u32, &inits[side], DeviceId(0))
+            new(id, 0x10 + side as u32, &inits[side], DeviceId(0))
         };
         let mut pair = Pair {
             qps: [qp(0), qp(1)],
@@ -152,17 +180,6 @@ impl Pair {
             let hall = Hall::new(room);
             for side in 0..2 {
                 pair.worlds[side].memory.2 = Some((side, hall.clone()));
-            }
-        }
-        for side in 0..2 {
-            for state in [QpState::Init, QpState::Rtr, QpState::Rts] {
-                let mut attr = attr(side, state);
-                change(side, &mut attr);
-                if room.is_some() && state == QpState::Rtr {
-                    pair.qps[side].set_peer(PeerId(1 - side as u32));
-                }
-                let mask = QpAttrMask::all();
-                pair.qps[side].modify(pair.now, &attr, mask, &mut pair.worlds[side]);
             }
         }
         pair

@@ -33,6 +33,8 @@ pub(crate) struct QpEntry {
     pub(crate) on_wire: bool,
     /// Whether it is in the list of queue pairs that owe an acknowledgement.
     pub(crate) owes_ack: bool,
+    /// Whether a frame came before its connection, which is on its way here.
+    pub(crate) early_frame: bool,
     /// Number of posted work requests: sends, receives.
     pub(crate) posted: (u64, u64),
 }
@@ -64,6 +66,7 @@ impl QpEntry {
             armed: None,
             on_wire: false,
             owes_ack: false,
+            early_frame: false,
             posted: (0, 0),
         }
     }
@@ -83,12 +86,12 @@ impl QpEntry {
         if !self.stream_blocked && !self.stream_queued && self.qp.wants_stream() {
             turns.add(id, &mut self.stream_queued);
         }
+        if self.init.srq.is_some() && self.qp.awaits_receive() && !paused.contains(&id) {
+            paused.push(id);
+        }
         let order = self.qp.stream_order();
         if order != self.stream_order {
             self.stream_order = order;
-            if order == StreamOrder::Pause && self.init.srq.is_some() && !paused.contains(&id) {
-                paused.push(id);
-            }
             self.note_order(id, changes);
         }
     }

@@ -16,6 +16,8 @@
 //!   resume_stream                                          when a receive was posted
 //!   stream_order                                           after each of them: pause, shut down, or close
 //! ```
+//!
+//! Between two processes of one host the data takes their rings instead (`ring`).
 
 mod answer;
 mod batch;
@@ -26,6 +28,7 @@ mod opening;
 mod phase;
 mod read_sink;
 mod receiver;
+mod ring;
 mod sender;
 mod sink;
 
@@ -35,6 +38,7 @@ use weft_wire::iwarp::Terminate;
 
 use crate::Env;
 use crate::core::{Core, Fault};
+use crate::local::Local;
 use crate::rq::RecvQueue;
 use crate::segment::Pieces;
 use crate::sq::SendQueue;
@@ -46,6 +50,7 @@ use opening::Opening;
 pub use phase::StreamPhase;
 use phase::{Event, next};
 use receiver::Receiver;
+pub use ring::RingEnd;
 use sender::Sender;
 
 /// Action that a stream asks of the owner of its socket.
@@ -79,6 +84,8 @@ pub(crate) struct Iwarp {
     peer_terminate: Option<Terminate>,
     /// RESET took a stream away, whose socket the owner may still have.
     abandoned: bool,
+    /// The data's path, if the peer is a process of this host.
+    ring: Option<Box<Local>>,
 }
 
 /// Returns whether a request exists in RDMAP: atomics and immediate data only between peers that agreed on RFC 7306,
@@ -114,6 +121,7 @@ impl Iwarp {
         self.phase = next(self.phase, Event::Attach);
         self.params = *params;
         (self.abandoned, self.awaits_crc, self.receive_by) = (false, false, None);
+        self.ring = None;
         self.opening = Opening::new(params);
         self.sender = Sender::new(params, self.opening.holds(), sq);
         self.receiver = Receiver::new(params);
@@ -158,17 +166,25 @@ impl Iwarp {
         if self.phase != StreamPhase::Open {
             return;
         }
+        if self.ring.is_some() {
+            // The peer sends its data elsewhere.
+            return self.closed(core, true);
+        }
         let handled = self.receiver.handle(&mut self.sender, core, sq, rq, (direct, staged), env);
         self.on_handled(core, sq, handled, env);
     }
 
     /// Returns whether a message waits for a receive.
     pub fn waits(&self) -> bool {
-        self.phase == StreamPhase::Open && self.receiver.waits()
+        self.phase == StreamPhase::Open
+            && (self.receiver.waits() || self.ring.as_deref().is_some_and(Local::awaits_receive))
     }
 
     /// Goes on with a message that waits for a receive, if there is one now.
     pub fn resume<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, rq: &mut RecvQueue, env: &mut E) {
+        if self.resume_ring(core, env) {
+            return;
+        }
         if self.waits() {
             self.receive_by = None;
             let handled = self.receiver.resume(&mut self.sender, core, sq, rq, env);
@@ -221,6 +237,9 @@ impl Iwarp {
 
     /// Fills the batch. Returns whether more would follow.
     pub fn poll<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, room: usize, env: &mut E) -> bool {
+        if self.ring.is_some() {
+            return false;
+        }
         if self.phase == StreamPhase::Terminating {
             self.sender.emit_terminate(core, env);
             self.step(core, Event::Terminated);
@@ -236,6 +255,7 @@ impl Iwarp {
     /// Returns whether [`Iwarp::poll`] has something to send.
     pub fn wants(&self, core: &Core, sq: &SendQueue) -> bool {
         match self.phase {
+            _ if self.ring.is_some() => false,
             StreamPhase::Terminating => true,
             StreamPhase::Open => !self.batch().is_empty() || self.sender.is_ready(core, sq),
             StreamPhase::Closing => !self.batch().is_empty(),
@@ -270,6 +290,7 @@ impl Iwarp {
     /// Returns what the socket's owner must do. After RESET it closes the socket that it had, until the next stream.
     pub fn order(&self) -> StreamOrder {
         match self.phase {
+            StreamPhase::Closing if self.owes_ack() => StreamOrder::Continue,
             StreamPhase::Closing if self.batch().is_empty() => StreamOrder::ShutDown,
             StreamPhase::Closed => StreamOrder::Close,
             StreamPhase::Idle if self.abandoned => StreamOrder::Close,
@@ -279,13 +300,17 @@ impl Iwarp {
     }
 
     /// Returns when [`Iwarp::handle_timeout`] must be called.
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    pub fn poll_timeout(&self, core: &Core) -> Option<Instant> {
         let receive_by = self.receive_by.filter(|_| self.waits());
-        self.deadline.into_iter().chain(receive_by).min()
+        let ring = self.ring.as_deref().and_then(|ring| ring.poll_timeout(core));
+        self.deadline.into_iter().chain(receive_by).chain(ring).min()
     }
 
     /// Handles the deadlines: the program posted no receive, or the peer did not begin, or did not end.
-    pub fn handle_timeout<E: Env>(&mut self, core: &mut Core, env: &mut E) {
+    pub fn handle_timeout<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, env: &mut E) {
+        if self.ring.is_some() {
+            return self.handle_ring_timeout(core, sq, env);
+        }
         if self.waits() && self.receive_by.is_some_and(|end| end <= core.now) {
             self.receive_by = None;
             if let Some(refused) = self.receiver.end_wait() {
@@ -316,13 +341,16 @@ impl Iwarp {
         if !report {
             self.step(core, Event::Close);
         }
+        if let Some(ring) = &mut self.ring {
+            return ring.stop(report);
+        }
         self.sender.stop();
         self.receiver.stop()
     }
 
     /// Returns whether every started request has ended.
     pub fn is_drained(&self, sq: &SendQueue) -> bool {
-        self.sender.is_drained(sq)
+        self.ring.as_deref().map_or_else(|| self.sender.is_drained(sq), |ring| ring.is_drained(sq))
     }
 
     /// Ends the stream if a request of this side has failed, and those before it have completed.

@@ -13,7 +13,7 @@ use crate::{Env, Peers};
 
 use super::peer_ring::PeerRing;
 use super::requester::{Requester, frames};
-use super::responder::CANNOT_FETCH;
+use super::responder::{CANNOT_FETCH, READY};
 use super::watch::Look;
 
 /// Retry count that means "for ever".
@@ -62,6 +62,7 @@ impl Requester {
             {
                 self.send_bytes(sq);
             }
+            FrameKind::Dropped if seq == self.progress.una && frame.code == READY => self.on_ready(sq, frame.epoch),
             _ => {}
         }
     }
@@ -78,6 +79,13 @@ impl Requester {
         }
         self.go_back(sq);
         self.rnr_until = Some(core.now + weft_verbs::Duration::from_micros(rnr_delay_us(timer).into()));
+    }
+
+    /// Sends the oldest frame again, unless it is on its way. A requester that waits has gone back already.
+    fn on_ready(&mut self, sq: &SendQueue, epoch: u8) {
+        if self.rnr_until.take().is_none() && epoch == self.epoch {
+            self.go_back(sq);
+        }
     }
 
     fn on_nak<E: Env>(&mut self, core: &mut Core, sq: &mut SendQueue, seq: u64, code: u8, env: &mut E) {

@@ -126,6 +126,31 @@ impl Local {
         }
     }
 
+    /// Returns whether the peer's next message has come and found no receive.
+    pub fn awaits_receive(&self) -> bool {
+        self.responder.awaits_receive(&self.ring)
+    }
+
+    /// Lets that message come again, because there is a receive now.
+    pub fn announce_receive<E: Env>(&mut self, core: &mut Core, env: &mut E) {
+        self.responder.announce_receive(core, &mut self.ring, env);
+    }
+
+    /// Ends the connection, because that message waited too long.
+    pub fn refuse_unready<E: Env>(&mut self, core: &mut Core, env: &mut E) {
+        self.responder.refuse_unready(core, &mut self.ring, env);
+    }
+
+    /// Asks for the first frame again, which came before this queue pair was connected.
+    pub fn ask_again<E: Env>(&mut self, core: &mut Core, env: &mut E) {
+        self.responder.ask_again(core, &mut self.ring, 0, env);
+    }
+
+    /// Returns whether answers wait for room in the ring.
+    pub fn has_answers(&self) -> bool {
+        self.responder.has_answers()
+    }
+
     /// Sends the due acknowledgement, if any.
     pub fn flush_ack<E: Env>(&mut self, core: &mut Core, env: &mut E) {
         if self.ring.ack_due {

@@ -21,12 +21,16 @@ use super::replies::{Outcome, Replies};
 
 /// Code of a frame dropped because the peer cannot fetch the memory that it names: the requester must send the bytes.
 pub(super) const CANNOT_FETCH: u8 = 1;
+/// Code of a frame dropped because it came too early, or found no receive: the requester may send it again now.
+pub(super) const READY: u8 = 2;
 
 /// State of the responder.
 #[derive(Debug, Default)]
 pub(crate) struct Responder {
     executor: Executor,
     replies: Replies,
+    /// Number and epoch of the last frame that found no receive.
+    unready: Option<(u32, u8)>,
 }
 
 impl Responder {
@@ -68,6 +72,7 @@ impl Responder {
             }
             Err(Refusal::NotReady) => {
                 core.stats.rnr_naks_sent += 1;
+                self.unready = Some((frame.seq, frame.epoch));
                 self.replies.verdict = Outcome::Say(FrameKind::Rnr, core.attr.min_rnr_timer, frame.epoch);
             }
             Err(Refusal::CannotFetch) => {
@@ -121,6 +126,33 @@ impl Responder {
         ring.expected = frame.seq.wrapping_add(1);
         if let Err(refusal) = taken {
             self.executor.drop_refused(core, refusal, env);
+        }
+    }
+
+    /// Returns whether the expected frame has come and found no receive.
+    #[inline]
+    pub fn awaits_receive(&self, ring: &PeerRing) -> bool {
+        self.unready.is_some_and(|(seq, _)| seq == ring.expected)
+    }
+
+    /// Tells the requester that the frame which found no receive would find one now.
+    pub fn announce_receive<E: Env>(&mut self, core: &mut Core, ring: &mut PeerRing, env: &mut E) {
+        if let Some((_, epoch)) = self.unready.take() {
+            self.ask_again(core, ring, epoch, env);
+        }
+    }
+
+    /// Asks the requester for the expected frame at once.
+    pub fn ask_again<E: Env>(&mut self, core: &mut Core, ring: &mut PeerRing, epoch: u8, env: &mut E) {
+        self.replies.verdict = Outcome::Say(FrameKind::Dropped, READY, epoch);
+        self.transmit(core, ring, env);
+    }
+
+    /// Ends the connection, because the expected frame found no receive for too long.
+    pub fn refuse_unready<E: Env>(&mut self, core: &mut Core, ring: &mut PeerRing, env: &mut E) {
+        if let Some((_, epoch)) = self.unready.take() {
+            self.refuse(core, NakCode::INVALID_REQUEST, None, epoch, env);
+            self.transmit(core, ring, env);
         }
     }
 

@@ -22,6 +22,7 @@ impl Qp {
     pub fn peer(&self) -> Option<PeerId> {
         match &self.service {
             Service::Local(local) => Some(local.peer()),
+            Service::Iwarp(iwarp) => iwarp.peer(),
             _ => None,
         }
     }
@@ -34,7 +35,7 @@ impl Qp {
 
     /// Lets the peer access this queue pair directly, with its present attributes.
     pub(super) fn publish(&mut self, env: &mut impl Env) {
-        let Service::Local(local) = &self.service else { return };
+        let Some(peer) = self.peer() else { return };
         if !matches!(self.qp_type(), QpType::Rc | QpType::Uc) {
             // XRC takes its protection domain from the SRQ that each message names.
             return;
@@ -47,7 +48,7 @@ impl Qp {
         }
         env.peers().publish_qp(&QpView {
             qpn: self.core.qpn,
-            peer: local.peer(),
+            peer,
             dest_qpn: self.core.attr.dest_qpn,
             pd: self.core.pd(),
             access,
@@ -65,6 +66,9 @@ impl Qp {
     /// Retires the queue pair before its destruction.
     pub fn retire(&mut self, env: &mut impl Env) {
         self.revoke(env);
+        if let Service::Iwarp(iwarp) = &mut self.service {
+            iwarp.flush_ack(&mut self.core, env);
+        }
     }
 
     /// Handles a frame from the peer's process, which is the current one of the ring.
@@ -77,8 +81,11 @@ impl Qp {
             return;
         }
         self.core.note_arrival(env);
-        if let Service::Local(local) = &mut self.service {
-            local.handle_frame(&mut self.core, &mut self.sq, &mut self.rq, frame, env);
+        let core = &mut self.core;
+        match &mut self.service {
+            Service::Local(local) => local.handle_frame(core, &mut self.sq, &mut self.rq, frame, env),
+            Service::Iwarp(iwarp) => iwarp.handle_frame(core, &mut self.sq, &mut self.rq, frame, env),
+            _ => {}
         }
         self.after(env);
     }
@@ -87,6 +94,7 @@ impl Qp {
     pub fn owes_ack(&self) -> bool {
         match &self.service {
             Service::Local(local) => local.owes_ack(),
+            Service::Iwarp(iwarp) => iwarp.owes_ack(),
             _ => false,
         }
     }
@@ -94,8 +102,11 @@ impl Qp {
     /// Sends that acknowledgement. Returns whether it still waits, for room.
     pub fn flush_ack(&mut self, now: Instant, env: &mut impl Env) -> bool {
         self.core.now = now;
-        let Service::Local(local) = &mut self.service else { return false };
-        local.flush_ack(&mut self.core, env);
-        local.owes_ack()
+        match &mut self.service {
+            Service::Local(local) => local.flush_ack(&mut self.core, env),
+            Service::Iwarp(iwarp) => iwarp.flush_ack(&mut self.core, env),
+            _ => {}
+        }
+        self.owes_ack()
     }
 }

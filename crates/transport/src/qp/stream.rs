@@ -6,7 +6,7 @@ use weft_wire::iwarp::Terminate;
 
 use crate::Env;
 use crate::frame::HostRange;
-use crate::iwarp::{Iwarp, StreamBatch, StreamOrder, StreamPhase, carries};
+use crate::iwarp::{Iwarp, RingEnd, StreamBatch, StreamOrder, StreamPhase, carries};
 use crate::segment::Pieces;
 
 use super::{Qp, Service};
@@ -60,6 +60,22 @@ impl Qp {
         self.core.attr.max_dest_rd_atomic = depth(params.ird);
         self.core.set_state(QpState::Rts);
         iwarp.attach(now, params, &self.sq);
+        true
+    }
+
+    /// Does the same for a stream whose peer is a process of this host: the data takes the ring to it, and the stream tells
+    /// the connection's end alone. The peer does likewise.
+    pub fn attach_ring(&mut self, now: Instant, params: &StreamParams, end: RingEnd, env: &mut impl Env) -> bool {
+        let begins_at_once =
+            StreamParams { rtr: None, awaits_rtr: false, yields_first: false, repeats_first: false, ..*params };
+        if !self.attach_stream(now, &begins_at_once) {
+            return false;
+        }
+        if let Service::Iwarp(iwarp) = &mut self.service {
+            iwarp.attach_ring(&mut self.core, &self.sq, end, env);
+        }
+        self.publish(env);
+        self.after(env);
         true
     }
 
@@ -147,7 +163,8 @@ impl Qp {
     /// Closes the connection for the program: the queue pair enters ERR, outstanding work is flushed, and the stream is
     /// shut down behind its last whole FPDU.
     pub fn close_stream(&mut self, now: Instant, env: &mut impl Env) {
-        if self.stream().is_some() {
+        if let Service::Iwarp(iwarp) = &mut self.service {
+            iwarp.flush_ack(&mut self.core, env);
             self.to_error(now, env);
         }
     }

@@ -4,6 +4,7 @@ mod ends;
 mod errors;
 mod operations;
 mod pair;
+mod rings;
 mod waits;
 
 use pair::{StreamPair, fpdu, params};
