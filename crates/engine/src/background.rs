@@ -305,7 +305,7 @@ impl Background {
             return;
         };
         let was_connected = session.is_connected();
-        let met = self.engine.apply(session.changes());
+        let met = self.engine.hear(&mut session);
         self.engine.greet(&mut session, &met);
         self.engine.attend(&mut session);
         if was_connected && !session.is_connected() {

@@ -6,8 +6,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
+use weft_ipc::StreamGrant;
 use weft_sys::epoll::Tokens;
-use weft_verbs::{CqId, Duration, Event, Instant, VerbsError};
+use weft_verbs::{CqId, Duration, Event, Instant, VerbsError, slot_of_qpn};
 
 use crate::adapter::Adapter;
 use crate::devices::DeviceSnapshot;
@@ -251,7 +252,7 @@ impl Engine {
 
     /// Applies the daemon's messages, and reconnects to the next daemon if this one is gone.
     pub(crate) fn refresh(&self, session: &mut Session) -> Result<(), EngineError> {
-        let met = self.apply(session.changes());
+        let met = self.hear(session);
         if !session.is_connected() {
             self.apply(session.reconnect()?);
             if session.is_connected() {
@@ -261,11 +262,27 @@ impl Engine {
         } else {
             self.greet(session, &met);
         }
-        if session.is_asked() {
+        if session.is_asked() || session.client().has_events() {
             // This call consumed an event meant for the background thread.
             self.driver.wake();
         }
         Ok(())
+    }
+
+    /// Handles the daemon's messages, in their order: a stream whose data takes a ring needs the peer's process. Returns the
+    /// slots of the processes that have met this one: [`Engine::greet`].
+    pub(crate) fn hear(&self, session: &mut Session) -> Vec<u32> {
+        let (mut changes, mut met) = (Vec::new(), Vec::new());
+        for change in session.changes() {
+            if let Change::StreamOpened(StreamGrant { peer_qp: Some(peer), .. }, _) = &change {
+                let slot = slot_of_qpn(*peer);
+                met.extend(self.apply(std::mem::take(&mut changes)));
+                self.greet(session, &[slot]);
+            }
+            changes.push(change);
+        }
+        met.extend(self.apply(changes));
+        met
     }
 
     /// Passes changes on to the adapters. Returns the slots of the processes that have met this one:

@@ -230,7 +230,7 @@ impl Pump {
     #[inline]
     pub fn turn_briefly(&mut self) -> Option<usize> {
         self.brief_turns += 1;
-        if self.streams.are_open() {
+        if self.streams.carry_data() {
             return Some(self.turn(clock::now(), false));
         }
         if !self.hca.has_rings() {
@@ -286,7 +286,7 @@ impl Pump {
             self.socket_poll.on_frames(now);
             self.stream_poll.on_frames(now);
         }
-        if self.streams.are_open() {
+        if self.streams.are_due(now, thorough) {
             came += self.receive_streams(now, thorough);
         }
         if thorough || self.packets_are_due(now) {

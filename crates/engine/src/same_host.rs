@@ -1,6 +1,6 @@
 //! Connections to the other processes of this host. The process publishes itself when it gets its slot. It meets
-//! another process when a queue pair connects to it, when a datagram for it waits, or when the other process has met
-//! this one. `WEFT_LOOPBACK`, `WEFT_FAULT` and `WEFT_PCAP` can force packets instead: then the process publishes
+//! another process when a queue pair connects to it, when the daemon says so of an iWARP connection, when a datagram for
+//! it waits, or when the other process has met this one. `WEFT_LOOPBACK`, `WEFT_FAULT` and `WEFT_PCAP` can force packets instead: then the process publishes
 //! nothing and cannot be met.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -40,7 +40,9 @@ impl Engine {
             }
             _ => None,
         };
-        if peer.is_some() {
+        // Of an iWARP queue pair's peer, the connection manager tells at this point alone that it is on this host.
+        let is_told = mask.contains(QpAttrMask::STATE | QpAttrMask::DEST_QPN) && !mask.contains(QpAttrMask::AV);
+        if peer.is_some() || is_told && self.query(|hca, _| Ok(hca.is_iwarp(id)))? {
             self.share_registered();
         }
         if mask.contains(QpAttrMask::STATE) && matches!(attr.qp_state, QpState::Err | QpState::Reset) {
@@ -185,7 +187,7 @@ impl Engine {
     /// Handles messages that the daemon sent during a request: nothing else shows that they wait.
     pub(crate) fn attend(&self, session: &mut Session) {
         while session.client().has_events() {
-            let met = self.apply(session.changes());
+            let met = self.hear(session);
             self.greet(session, &met);
         }
     }

@@ -11,4 +11,7 @@ pub struct StreamGrant {
     pub qp_num: u32,
     /// Agreement of both ends.
     pub params: StreamParams,
+    /// Number of the peer's queue pair, if the data goes through the rings and memory that the two processes share. The
+    /// stream then tells only the end of the connection.
+    pub peer_qp: Option<u32>,
 }

@@ -13,6 +13,7 @@ use super::event::{Event, SocketRequest};
 use super::limits::{CONNECT_TIMEOUT, PRIVATE_DATA_BYTES_MAX, REQUESTS_MAX, UNREPORTED_ENDS_MAX};
 use super::options::MpaOptions;
 use super::phase::{self, Input, Phase};
+use super::twins::Twins;
 
 const ENOENT: Errno = 2;
 const ENOMEM: Errno = 12;
@@ -43,6 +44,7 @@ pub struct Cm {
     /// reports one end for each stream, in their order.
     by_qp: FxHashMap<u32, VecDeque<ConnId>>,
     deadlines: BTreeSet<(Instant, ConnId)>,
+    twins: Twins,
     /// Connections of peers that no program accepted yet.
     requests: usize,
     out: VecDeque<SocketRequest>,
@@ -63,6 +65,31 @@ impl Cm {
     /// Returns the phase of a connection.
     pub fn phase(&self, id: ConnId) -> Option<Phase> {
         self.conns.get(&id).map(|conn| conn.phase)
+    }
+
+    /// Returns the other end of a connection that a peer made, with the number of its queue pair, if that end is a
+    /// connection of this namespace, too, and waits for the reply.
+    pub fn twin(&self, id: ConnId) -> Option<(ConnId, u32)> {
+        let conn = self.conns.get(&id).filter(|conn| conn.is_incoming)?;
+        let twin = self.twins.of(conn.local, conn.peer)?;
+        let initiator = self.conns.get(&twin).filter(|twin| twin.phase == Phase::Negotiating)?;
+        Some((twin, initiator.qp_num?))
+    }
+
+    /// Records that the two ends of a connection exchange data without the stream. The responder's end is handed over
+    /// first, so the decision about it is the one for both.
+    pub fn pair(&mut self, id: ConnId, twin: ConnId) {
+        let number = |conn: Option<&Conn>| conn.and_then(|conn| conn.qp_num);
+        let numbers = (number(self.conns.get(&id)), number(self.conns.get(&twin)));
+        if let (Some(own), Some(peer)) = numbers {
+            self.conns.entry(id).and_modify(|conn| conn.peer_qp = Some(peer));
+            self.conns.entry(twin).and_modify(|conn| conn.peer_qp = Some(own));
+        }
+    }
+
+    /// Returns the number of the peer's queue pair, if the connection's data does not take the stream.
+    pub fn peer_qp(&self, id: ConnId) -> Option<u32> {
+        self.conns.get(&id)?.peer_qp
     }
 
     /// Connects a queue pair.
@@ -89,6 +116,7 @@ impl Cm {
             negotiation: None,
             deadline: None,
             is_incoming: false,
+            peer_qp: None,
         };
         let id = self.insert(conn);
         self.set_deadline(id, Some(now + CONNECT_TIMEOUT));
@@ -103,6 +131,7 @@ impl Cm {
         match Negotiation::initiator(now, conn.offer, &conn.private_data) {
             Ok(negotiation) => {
                 (conn.phase, conn.local, conn.negotiation) = (next, local, Some(negotiation));
+                self.twins.insert(local, conn.peer, id);
                 self.advance(now, id);
             }
             Err(_) => self.fail(id, EINVAL),
@@ -133,6 +162,7 @@ impl Cm {
             negotiation: Some(Negotiation::responder(now, offer)),
             deadline: None,
             is_incoming: true,
+            peer_qp: None,
         };
         let id = self.insert(conn);
         self.advance(now, id);
@@ -321,6 +351,8 @@ impl Cm {
         let local = (!conn.is_incoming).then_some(conn.local);
         if conn.is_incoming {
             self.requests -= 1;
+        } else {
+            self.twins.remove(conn.local, conn.peer, id);
         }
         self.set_deadline(id, None);
         let streams = self.by_qp.entry(qp_num).or_default();
@@ -338,8 +370,9 @@ impl Cm {
         if may_be_old && !conn.is_incoming && conn.offer.revision > 1 {
             // The peer may know revision 1 alone: ask once more.
             conn.offer = Offer { revision: 1, ..conn.offer };
-            (conn.phase, conn.negotiation) = (Phase::Connecting, None);
+            (conn.phase, conn.negotiation, conn.peer_qp) = (Phase::Connecting, None, None);
             let (local, peer) = (conn.local, conn.peer);
+            self.twins.remove(local, peer, id);
             self.out.push_back(SocketRequest::Close { conn: id });
             self.out.push_back(SocketRequest::Connect { conn: id, local, peer });
             return self.set_deadline(id, Some(now + CONNECT_TIMEOUT));
@@ -372,10 +405,10 @@ impl Cm {
 
     fn forget(&mut self, id: ConnId) {
         self.set_deadline(id, None);
-        if let Some(conn) = self.conns.remove(&id)
-            && conn.is_incoming
-            && conn.phase != Phase::Handed
-        {
+        let Some(conn) = self.conns.remove(&id) else { return };
+        if !conn.is_incoming {
+            self.twins.remove(conn.local, conn.peer, id);
+        } else if conn.phase != Phase::Handed {
             self.requests -= 1;
         }
     }

@@ -28,4 +28,6 @@ pub(super) struct Conn {
     pub deadline: Option<Instant>,
     /// The connection is one of a peer, not of this side's making.
     pub is_incoming: bool,
+    /// The number of the peer's queue pair, if the two processes exchange data without the stream.
+    pub peer_qp: Option<u32>,
 }

@@ -24,10 +24,13 @@ mod event;
 pub mod limits;
 mod options;
 mod phase;
+#[cfg(test)]
+mod tests;
+mod twins;
 
 pub use cm::{Cm, ConnectParams};
 pub use conn::ConnId;
 pub use event::{Event, SocketRequest};
 pub use options::MpaOptions;
 pub use phase::Phase;
-pub use weft_iwarp::Rtr;
+pub use weft_iwarp::{Rtr, StreamParams};

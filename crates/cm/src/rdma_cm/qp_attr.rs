@@ -25,13 +25,14 @@ impl Service {
     /// `rdma_init_qp_attr`. Before there is a connection, and for datagrams, every state gets the attributes of INIT.
     pub(super) fn init_qp_attr(&mut self, number: IdNumber, qp_state: u32) -> Result<QpAttributes, Errno> {
         let (pkey_index, is_on_rnic) = (self.pkey_index(number)?, self.is_on_rnic(number));
+        let is_within_host = is_on_rnic && self.is_peer_on_rnic(number);
         let id = self.ids.change(number).ok_or(ENOENT)?;
         if qp_state > ERR {
             return Err(EINVAL);
         }
         let port_num = id.attachment.map_or(1, |attachment| attachment.port);
         if is_on_rnic && !id.is_datagram() {
-            return Ok(qp_attributes(port_num, qp_state, id.stream.is_some()));
+            return Ok(qp_attributes(port_num, qp_state, id.stream.is_some(), is_within_host));
         }
         let mut attributes = match id.conn {
             Some(conn) if !id.is_datagram() => {

@@ -99,11 +99,27 @@ impl Service {
         self.ids.look(*self.stream_owners.get(&conn)?).map(|id| id.client)
     }
 
+    /// Returns the connections' manager, which knows whose other end is here, too.
+    pub fn streams(&self) -> &iw::Cm {
+        &self.iw
+    }
+
+    /// Records that both ends of a connection exchange data without the stream.
+    pub fn pair_streams(&mut self, conn: iw::ConnId, twin: iw::ConnId) {
+        self.iw.pair(conn, twin);
+    }
+
     /// Returns whether an id is on an RNIC.
     pub(super) fn is_on_rnic(&self, number: IdNumber) -> bool {
         let attachment = self.ids.look(number).and_then(|id| id.attachment);
         let entry = attachment.and_then(|attachment| self.devices.look(attachment.place()));
         entry.is_some_and(|entry| entry.device.kind == PortKind::Iwarp)
+    }
+
+    /// Returns whether the peer of an id is at an address of an RNIC of this host.
+    pub(super) fn is_peer_on_rnic(&self, number: IdNumber) -> bool {
+        let addr = self.ids.look(number).and_then(|id| id.dst);
+        addr.is_some_and(|addr| addr.family() != Family::Ib && self.devices.rnic_of(addr.ip(), 0).is_some())
     }
 
     /// `rdma_connect` on an RNIC (`cma_connect_iw`).
@@ -267,14 +283,16 @@ impl Service {
     }
 }
 
-/// Returns the attributes of an iWARP queue pair (`iw_cm_init_qp_attr`): it needs no path.
-pub(super) fn qp_attributes(port_num: u8, qp_state: u32, is_ready: bool) -> QpAttributes {
+/// Returns the attributes of an iWARP queue pair (`iw_cm_init_qp_attr`): it needs no path. That its peer is on this host is
+/// said by a destination, whose number is not known yet.
+pub(super) fn qp_attributes(port_num: u8, qp_state: u32, is_ready: bool, is_within_host: bool) -> QpAttributes {
     const RTS: u32 = 3;
-    let mask = if is_ready && qp_state == RTS {
+    let mut mask = if is_ready && qp_state == RTS {
         QpAttrMask::PORT
     } else {
         QpAttrMask::STATE | QpAttrMask::ACCESS_FLAGS | QpAttrMask::PORT
     };
+    mask.set(QpAttrMask::DEST_QPN, is_within_host && mask.contains(QpAttrMask::STATE));
     // The memory's keys alone decide, as with siw.
     let access = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
     QpAttributes { mask: mask.bits(), qp_state, port_num, qp_access_flags: access.bits(), ..QpAttributes::default() }

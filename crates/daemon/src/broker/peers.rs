@@ -46,6 +46,11 @@ impl Peers {
         self.expected.extend(slots);
     }
 
+    /// Returns whether a process has published itself under a slot.
+    pub fn is_published(&self, slot: u32, process: ClientId) -> bool {
+        self.published.get(&slot).is_some_and(|(client, _)| *client == process)
+    }
+
     fn unfetched_by_others(&self, slot: u32) -> usize {
         let mine = |(&(low, high), fetched): (&Slots, &[bool; 2])| match slot {
             _ if slot == low => !fetched[1],

@@ -67,6 +67,22 @@ impl CmService {
         self.service.handle_streams_gone(time, |qp_num| weft_verbs::slot_of_qpn(qp_num) == slot);
     }
 
+    /// Returns the number of the peer's queue pair, if both ends of a connection exchange data without the stream.
+    pub fn stream_peer(&self, conn: ConnId) -> Option<u32> {
+        self.service.streams().peer_qp(conn)
+    }
+
+    /// Returns the other end of a connection that a peer made, and the number of its queue pair, if it is in this network
+    /// namespace.
+    pub fn stream_twin(&self, conn: ConnId) -> Option<(ConnId, u32)> {
+        self.service.streams().twin(conn)
+    }
+
+    /// Records that both ends of a connection exchange data without the stream.
+    pub fn pair_streams(&mut self, conn: ConnId, twin: ConnId) {
+        self.service.pair_streams(conn, twin);
+    }
+
     /// Returns the process whose id has a connection.
     pub fn stream_client(&self, conn: ConnId) -> Option<ClientId> {
         self.service.stream_client(conn).map(|client| client.0)

@@ -5,7 +5,6 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use weft_cm::iw::{ConnId, SocketRequest};
-use weft_ipc::StreamGrant;
 use weft_sys::epoll::{Interest, Ready};
 use weft_sys::tcp_sockets;
 
@@ -46,7 +45,7 @@ impl Server {
                         self.broker.cm().handle_stream_ended(now, qp_num);
                         continue;
                     };
-                    if self.broker.hand_over_stream(now, conn, StreamGrant { qp_num, params }) {
+                    if self.broker.hand_over_stream(now, conn, qp_num, params) {
                         self.host.streams.keep_handed(conn, fd);
                     }
                 }

@@ -7,21 +7,51 @@ use weft_ipc::StreamGrant;
 use weft_link::stream::{StreamBuffers, StreamSocket};
 use weft_sys::epoll::{Epoll, Interest};
 use weft_sys::fork;
-use weft_verbs::{Instant, QpId, Qpn, VerbsError};
+use weft_transport::peers::PeerId;
+use weft_verbs::{Instant, QpId, Qpn, VerbsError, slot_of_qpn};
 
 use super::send::SEGMENT_INTERVAL;
 use super::{Entry, Lingering, Parts, Stream, Streams};
 use crate::adapter::Adapter;
 use crate::pump::Pump;
 
+/// The way to the peer of a connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The stream.
+    Stream,
+    /// The ring to a process of this host, with the number of the peer's queue pair.
+    Ring(PeerId, Qpn),
+    /// A process of this host that this one could not meet.
+    Unmet,
+}
+
 impl Pump {
     /// Gives a queue pair the connection that was negotiated for it: it enters RTS. If it is gone or cannot take it, the
     /// connection is closed, and [`Streams::take_ended`] reports that.
     pub fn open_stream(&mut self, now: Instant, grant: &StreamGrant, socket: OwnedFd) {
         let Pump { hca, streams, .. } = self;
-        if let Err(why) = streams.open(hca, now, grant, socket) {
+        let end = match grant.peer_qp {
+            None => End::Stream,
+            Some(qpn) => {
+                let met = hca.peers().host().and_then(|host| host.number_of_slot(slot_of_qpn(qpn)));
+                met.map_or(End::Unmet, |peer| End::Ring(peer, qpn))
+            }
+        };
+        let closed = |why: &str| {
             crate::log::note(&format!("the connection of queue pair {:#x} is closed: {why}", grant.qp_num));
-            streams.ended.push(grant.qp_num);
+        };
+        match streams.open(hca, now, grant, end, socket) {
+            Err(why) => {
+                closed(&why);
+                streams.ended.push(grant.qp_num);
+            }
+            // The peer's process sends nothing to the stream.
+            Ok(id) if end == End::Unmet => {
+                closed("the peer's process is on this host, and could not be met");
+                let _ = hca.stream_closed(now, id, true);
+            }
+            Ok(_) => {}
         }
     }
 
@@ -34,7 +64,14 @@ impl Pump {
 }
 
 impl Streams {
-    fn open(&mut self, hca: &mut Adapter, now: Instant, grant: &StreamGrant, socket: OwnedFd) -> Result<(), String> {
+    fn open(
+        &mut self,
+        hca: &mut Adapter,
+        now: Instant,
+        grant: &StreamGrant,
+        end: End,
+        socket: OwnedFd,
+    ) -> Result<QpId, String> {
         let id = hca.qp_by_number(grant.qp_num).ok_or("the queue pair is gone")?;
         self.detach(id, now);
         let socket = StreamSocket::new(socket).map_err(|error| error.to_string())?;
@@ -49,14 +86,18 @@ impl Streams {
             ended: false,
             shut_down: None,
             segment_at: (!grant.params.extensions).then(|| now + SEGMENT_INTERVAL),
+            lifeline: matches!(end, End::Ring(..)),
         };
         self.add(stream).map_err(|error| error.to_string())?;
-        let attached = hca.attach_stream(now, id, &grant.params);
+        let attached = match end {
+            End::Ring(peer, qpn) => hca.attach_ring(now, id, &grant.params, (peer, qpn)),
+            End::Stream | End::Unmet => hca.attach_stream(now, id, &grant.params),
+        };
         let followed = attached.and_then(|()| match segment {
             Some(bytes) => hca.set_stream_segment(id, bytes),
             None => Ok(()),
         });
-        followed.map_err(|error: VerbsError| {
+        followed.map(|()| id).map_err(|error: VerbsError| {
             self.drop_stream(id);
             error.to_string()
         })
@@ -71,6 +112,7 @@ impl Streams {
         };
         parts.set.add(&stream.socket, at as u64, Interest::READ)?;
         self.by_qp.insert(stream.qp, at);
+        self.lifelines += usize::from(stream.lifeline);
         match self.table.get_mut(at) {
             Some(entry) => *entry = Entry::Stream(stream),
             None => self.table.push(Entry::Stream(stream)),
@@ -81,6 +123,7 @@ impl Streams {
     /// Closes the socket of a queue pair that did not take it.
     fn drop_stream(&mut self, id: QpId) {
         if let Some(at) = self.by_qp.remove(&id) {
+            self.lifelines -= usize::from(self.stream(at).is_some_and(|stream| stream.lifeline));
             self.close(at);
         }
     }

@@ -17,7 +17,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustc_hash::FxHashMap;
 use weft_link::stream::{StreamBuffers, StreamSocket};
 use weft_sys::epoll::{Epoll, Ready};
-use weft_verbs::{Instant, QpId, Qpn};
+use weft_verbs::{Duration, Instant, QpId, Qpn};
+
+/// Time between two looks of a polling thread at streams without data.
+const LIFELINE_INTERVAL: Duration = Duration::from_micros(200);
 
 /// A stream of a queue pair.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ struct Stream {
     shut_down: Option<Instant>,
     /// When to ask for the segment size next; never for a peer that does not depend on it.
     segment_at: Option<Instant>,
+    /// It tells the end of the connection alone: the data takes the ring to another process.
+    lifeline: bool,
 }
 
 /// A place in the table of sockets.
@@ -64,12 +69,15 @@ pub struct Streams {
     by_qp: FxHashMap<QpId, usize>,
     /// Made with the first stream.
     parts: Option<Parts>,
-    /// Number of streams whose send buffer is full, of paused ones, and of lingering sockets.
+    /// Number of streams whose send buffer is full, of paused ones, of those without data, and of lingering sockets.
     blocked: usize,
     paused: usize,
+    lifelines: usize,
     lingering: usize,
     /// When the set was last asked.
     looked_at: Instant,
+    /// When streams without data were last asked.
+    lifelines_at: Instant,
     /// The earliest end of a lingering socket's time.
     linger_end: Option<Instant>,
     /// Queue pairs whose streams ended, for the daemon.
@@ -89,6 +97,18 @@ impl Streams {
     #[inline]
     pub fn are_open(&self) -> bool {
         !self.by_qp.is_empty() || self.lingering != 0
+    }
+
+    /// Whether any of them may carry data.
+    #[inline]
+    pub fn carry_data(&self) -> bool {
+        self.by_qp.len() > self.lifelines || self.lingering != 0
+    }
+
+    /// Whether it is time to receive. Only ends come from streams without data: a polling thread seldom looks for them.
+    #[inline]
+    pub fn are_due(&self, now: Instant, thorough: bool) -> bool {
+        self.carry_data() || self.lifelines != 0 && (thorough || now.since(self.lifelines_at) >= LIFELINE_INTERVAL)
     }
 
     /// Returns a descriptor that is readable while a socket waits for service; `None` in a process without streams.

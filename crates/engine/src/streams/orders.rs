@@ -45,7 +45,12 @@ impl Streams {
         self.set_paused(at, false);
         let Some(Entry::Stream(stream)) = self.table.get(at) else { return };
         self.ended.push(stream.qpn);
-        if stream.ended {
+        self.lifelines -= usize::from(stream.lifeline);
+        if stream.lifeline {
+            // No bytes are on their way. The daemon may hold a duplicate for a while, so a close might not end it.
+            stream.socket.shut_down();
+        }
+        if stream.ended || stream.lifeline {
             self.close(at);
         } else {
             self.linger(at, now);

@@ -32,6 +32,7 @@ impl Streams {
     /// Receives from every stream that has bytes. `thorough`: and from lingering sockets at once.
     pub fn receive(&mut self, hca: &mut Adapter, now: Instant, thorough: bool) -> Arrivals {
         let mut came = Arrivals::default();
+        self.lifelines_at = now;
         if let Some(at) = self.only()
             && (self.lingering == 0 || !thorough && now.since(self.looked_at) < LINGERING_INTERVAL)
         {

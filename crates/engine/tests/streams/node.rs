@@ -125,7 +125,7 @@ impl Node {
 
     /// Gives its queue pair a connection.
     pub fn open(&mut self, socket: TcpStream, params: StreamParams) {
-        self.pump.open_stream(now(), &StreamGrant { qp_num: self.qpn, params }, OwnedFd::from(socket));
+        self.pump.open_stream(now(), &StreamGrant { qp_num: self.qpn, params, peer_qp: None }, OwnedFd::from(socket));
     }
 
     pub fn modify(&mut self, qp_state: QpState) -> Result<(), VerbsError> {
