@@ -1,9 +1,11 @@
-//! An adapter around one queue pair: memory, keys, completions.
+//! An adapter around one queue pair: memory, keys, completions, and perhaps another process of its host.
 
-use weft_transport::{Budget, Datagram, Env, Memory, NoPeers, RecvWqe, RemoteFault, XrcSrq};
+use weft_transport::peers::KeyView;
+use weft_transport::{Budget, Datagram, Env, Memory, Peers, RecvWqe, RemoteFault, XrcSrq};
 use weft_verbs::{Access, AsyncEvent, AsyncSubject, Cookie, CqId, MwBind, PdId, Qpn, Sge, SrqId, Wc, WcStatus, XrcdId};
 
 use crate::SimMemory;
+use crate::peers::{Seat, SimPeers};
 
 pub(super) const PD: PdId = PdId { index: 1, generation: 1 };
 pub(super) const SEND_CQ: CqId = CqId { index: 1, generation: 0 };
@@ -26,19 +28,24 @@ pub(super) struct Host {
     pub recvs: Vec<Wc>,
     pub events: Vec<AsyncEvent>,
     budget: Budget,
-    peers: NoPeers,
+    peers: SimPeers,
 }
 
 impl Host {
     pub fn new(base: u64) -> Host {
+        Host::with(SimMemory::new(base), None)
+    }
+
+    /// Creates one with this memory, which meets the other processes of its machine.
+    pub fn with(memory: SimMemory, seat: Option<Seat>) -> Host {
         Host {
-            memory: SimMemory::new(base),
+            peers: SimPeers { regions: memory.regions.clone(), seat },
+            memory,
             regions: Vec::new(),
             sends: Vec::new(),
             recvs: Vec::new(),
             events: Vec::new(),
             budget: Budget::new(0),
-            peers: NoPeers,
         }
     }
 
@@ -48,6 +55,8 @@ impl Host {
         self.memory.write(addr, bytes);
         let region = Region { key, addr, len: bytes.len() as u64, access };
         self.regions.push(region);
+        let view = KeyView { key, pd: PD, qpn: None, base: addr, len: region.len, host: addr, access };
+        self.peers.publish_key(&view);
         region
     }
 
@@ -63,13 +72,13 @@ impl Host {
 
 impl Env for Host {
     type Memory = SimMemory;
-    type Peers = NoPeers;
+    type Peers = SimPeers;
 
     fn memory(&mut self) -> &mut SimMemory {
         &mut self.memory
     }
 
-    fn peers(&mut self) -> &mut NoPeers {
+    fn peers(&mut self) -> &mut SimPeers {
         &mut self.peers
     }
 
@@ -123,6 +132,7 @@ impl Env for Host {
     fn invalidate_remote(&mut self, _: PdId, _: Qpn, rkey: u32) -> Result<(), RemoteFault> {
         let at = self.regions.iter().position(|region| region.key == rkey).ok_or(RemoteFault::BadKey)?;
         self.regions.remove(at);
+        self.peers.revoke_key(rkey);
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use weft_wire::iwarp::RtrKinds;
 use super::flow::Flow;
 use super::host::{Host, PD, RECV_CQ, SEND_CQ};
 use super::pipe::Pipe;
+use super::rings::{CONNECTED_WITHIN, Rings, may_send};
 use crate::Rng;
 
 /// Steps after which a run counts as stuck.
@@ -40,7 +41,7 @@ impl Outcome {
 
 /// Trouble of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Trouble {
+pub(super) enum Trouble {
     None,
     Reset,
     Damage,
@@ -52,6 +53,7 @@ enum Trouble {
 struct Run {
     rng: Rng,
     now: Instant,
+    params: [StreamParams; 2],
     qps: [Qp; 2],
     hosts: [Host; 2],
     /// From each side to the other.
@@ -59,13 +61,34 @@ struct Run {
     flows: Vec<Flow>,
     /// Whether each side was told of its peer's end.
     ended: [bool; 2],
+    /// The rings between the two, if they are processes of one host.
+    rings: Option<Rings>,
     met: Outcome,
 }
 
-/// Runs a seed.
-pub fn run(seed: u64) -> Result<Outcome, String> {
+/// Runs a seed of two processes of one host, whose data takes the rings between them.
+pub fn run_within_host(seed: u64) -> Result<Outcome, String> {
     let mut rng = Rng::new(seed);
-    let trouble = rng.pick(&[
+    let trouble = draw_trouble(&mut rng);
+    let params = StreamParams {
+        ird: rng.pick(&[4, 16]),
+        ord: rng.pick(&[1, 2, 4]),
+        extensions: true,
+        ..StreamParams::default()
+    };
+    let (rings, hosts) = Rings::new(&mut rng);
+    let mut run = Run::new(rng, [params; 2], Default::default(), hosts, Some(rings));
+    run.met.count(&format!("{trouble:?}"));
+    run.exchange(trouble)?;
+    run.finish(trouble)?;
+    for what in run.rings.as_ref().map(Rings::met).unwrap_or_default() {
+        run.met.count(what);
+    }
+    Ok(run.met)
+}
+
+fn draw_trouble(rng: &mut Rng) -> Trouble {
+    rng.pick(&[
         Trouble::None,
         Trouble::None,
         Trouble::None,
@@ -73,12 +96,19 @@ pub fn run(seed: u64) -> Result<Outcome, String> {
         Trouble::Damage,
         Trouble::Misbehaviour,
         Trouble::Close,
-    ]);
+    ])
+}
+
+/// Runs a seed.
+pub fn run(seed: u64) -> Result<Outcome, String> {
+    let mut rng = Rng::new(seed);
+    let trouble = draw_trouble(&mut rng);
     let mut offers = [(); 2].map(|()| offer(&mut rng));
     offers[0].crc |= trouble == Trouble::Damage;
     let mut pipes = [Pipe::default(), Pipe::default()];
     let params = negotiate(&mut rng, offers, &mut pipes)?;
-    let mut run = Run::new(rng, params, pipes);
+    let hosts = [Host::new(0x1000_0000), Host::new(0x9000_0000)];
+    let mut run = Run::new(rng, params, pipes, hosts, None);
     run.met.count(&format!("{trouble:?}"));
     for params in &params {
         for (name, set) in [("crc", params.crc), ("markers", params.markers_in), ("rtr", params.rtr.is_some())] {
@@ -145,6 +175,12 @@ fn negotiate(rng: &mut Rng, offers: [Offer; 2], pipes: &mut [Pipe; 2]) -> Result
 }
 
 pub(super) fn queue_pair(side: usize, params: &StreamParams, host: &mut Host) -> Qp {
+    let mut qp = unconnected(side, host);
+    assert!(qp.attach_stream(Instant(0), params));
+    qp
+}
+
+fn unconnected(side: usize, host: &mut Host) -> Qp {
     let cap = QpCap { max_send_wr: 64, max_recv_wr: 64, max_send_sge: 4, max_recv_sge: 4, max_inline_data: 256 };
     let init = QpInit {
         qp_type: QpType::Rc,
@@ -161,7 +197,6 @@ pub(super) fn queue_pair(side: usize, params: &StreamParams, host: &mut Host) ->
     let mut qp = Qp::new_iwarp(id, 0x10 + side as u32, &init, DeviceId(0));
     let attr = QpAttr { qp_state: QpState::Init, qp_access: Access::all(), ..QpAttr::default() };
     qp.modify(Instant(0), &attr, QpAttrMask::STATE | QpAttrMask::ACCESS_FLAGS, host);
-    assert!(qp.attach_stream(Instant(0), params));
     qp
 }
 
@@ -172,21 +207,30 @@ fn both<T>(pair: &mut [T; 2], side: usize) -> [&mut T; 2] {
 }
 
 impl Run {
-    fn new(mut rng: Rng, params: [StreamParams; 2], pipes: [Pipe; 2]) -> Run {
-        let mut hosts = [Host::new(0x1000_0000), Host::new(0x9000_0000)];
-        let qps = [0, 1].map(|side| queue_pair(side, &params[side], &mut hosts[side]));
+    fn new(
+        mut rng: Rng,
+        params: [StreamParams; 2],
+        pipes: [Pipe; 2],
+        mut hosts: [Host; 2],
+        rings: Option<Rings>,
+    ) -> Run {
+        let qps = [0, 1].map(|side| match rings {
+            Some(_) => unconnected(side, &mut hosts[side]),
+            None => queue_pair(side, &params[side], &mut hosts[side]),
+        });
         let flows = (0..2)
             .map(|side| {
                 let [near, far] = both(&mut hosts, side);
                 Flow::new(&mut rng, near, far, 0x1000 * (side as u32 + 1), params[side].extensions)
             })
             .collect();
-        Run { rng, now: Instant(1), qps, hosts, pipes, flows, ended: [false; 2], met: Outcome::default() }
+        let (ended, met) = ([false; 2], Outcome::default());
+        Run { rng, now: Instant(1), params, qps, hosts, pipes, flows, ended, rings, met }
     }
 
     /// Lets both sides work until their requests are done, or the trouble has had its effect.
     fn exchange(&mut self, trouble: Trouble) -> Result<(), String> {
-        let due = self.rng.below(3000);
+        let due = self.rng.below(3000) + if self.rings.is_some() { CONNECTED_WITHIN } else { 0 };
         for step in 0..STEPS_MAX {
             // The wait for a receive is long.
             let pace = if trouble == Trouble::Misbehaviour && step > due { 10 } else { 1 };
@@ -196,6 +240,7 @@ impl Run {
                     qp.handle_timeout(self.now, host);
                 }
             }
+            self.connect(step);
             let side = self.rng.below(2) as usize;
             if trouble != Trouble::None && step == due {
                 self.strike(trouble, side);
@@ -204,7 +249,7 @@ impl Run {
                 self.post_recvs(side);
             }
             match self.rng.below(5) {
-                0 if self.qps[0].state() == QpState::Rts && self.qps[1].state() == QpState::Rts => self.post(side),
+                0 if may_send(&self.qps[side], &self.qps[1 - side]) => self.post(side),
                 1 | 2 => self.transmit(side),
                 _ => self.deliver(side),
             }
@@ -233,6 +278,10 @@ impl Run {
                 for side in 0..2 {
                     self.qps[side].stream_closed(now, true, &mut self.hosts[side]);
                 }
+            }
+            // Bytes come where none belong.
+            Trouble::Damage if self.rings.is_some() => {
+                self.qps[side].handle_stream(now, 0, &[0; 20], &mut self.hosts[side]);
             }
             Trouble::Damage => {
                 self.pipes[side].damage_at = Some(self.pipes[side].total + self.rng.below(2000));
@@ -266,6 +315,9 @@ impl Run {
     /// Writes segments, of which TCP takes a part.
     fn transmit(&mut self, side: usize) {
         let (qp, host) = (&mut self.qps[side], &mut self.hosts[side]);
+        if let Some(rings) = &mut self.rings {
+            rings.transmit(self.now, qp, host);
+        }
         if qp.wants_stream() {
             let room = self.rng.pick(&[1, 100, 5000, 100_000]);
             qp.set_stream_segment(self.rng.pick(&[536, 1448, 1460, 8948, 65_483]));
@@ -292,6 +344,10 @@ impl Run {
     fn deliver(&mut self, side: usize) {
         let pipe = &mut self.pipes[1 - side];
         let (qp, host) = (&mut self.qps[side], &mut self.hosts[side]);
+        if let Some(rings) = &mut self.rings {
+            // All frames before the end of the stream come before it.
+            rings.take_frames(self.now, side, qp, host, pipe.is_shut);
+        }
         if qp.stream_order() == StreamOrder::Pause {
             return;
         }
@@ -337,7 +393,17 @@ impl Run {
     /// Returns whether nothing is on the way to a side, and it waits for nothing: a receive, or its turn to begin.
     fn is_quiet(&self, side: usize) -> bool {
         let has_all = self.pipes[1 - side].is_empty() && self.qps[side].poll_timeout().is_none();
-        has_all && !self.qps[1 - side].wants_stream()
+        let from = &self.qps[1 - side];
+        has_all && !from.wants_stream() && self.rings.as_ref().is_none_or(|rings| rings.is_quiet(self.now, side, from))
+    }
+
+    /// Connects the sides whose time has come, if they are processes of one host.
+    fn connect(&mut self, step: u64) {
+        let Some(rings) = &mut self.rings else { return };
+        for side in 0..2 {
+            let end = (&mut self.qps[side], &mut self.hosts[side]);
+            rings.connect((self.now, step), side, &self.params[side], end);
+        }
     }
 
     /// Compares memory, and ends both sides: every request and receive completes exactly once.
@@ -345,7 +411,7 @@ impl Run {
         let alive = self.qps.iter().all(|qp| qp.state() == QpState::Rts);
         let expected = match trouble {
             Trouble::None => true,
-            Trouble::Damage => alive,
+            Trouble::Damage => alive && self.rings.is_none(),
             Trouble::Reset | Trouble::Close => false,
             Trouble::Misbehaviour => !self.flows.iter().any(|flow| flow.misbehaved),
         };
