@@ -54,6 +54,13 @@ impl Lab {
         let v6 = v6.lines().find_map(|line| line.strip_prefix("Udp6InDatagrams")?.trim().parse::<u64>().ok());
         Ok(v4 + v6.unwrap_or(0))
     }
+
+    /// Returns the number of TCP segments that the side has sent so far.
+    pub fn segments(&self, side: &Side) -> Result<u64> {
+        let line = self.bare(side, Who::Root, &["cat", "/proc/net/snmp"]);
+        let text = self.start_line(&line, &[])?.wait(std::time::Duration::from_secs(10)).success()?.text;
+        field(&text, "Tcp:", "OutSegs").context("no Tcp OutSegs in /proc/net/snmp")
+    }
 }
 
 /// Returns a field of a protocol in the format of `/proc/net/snmp`: a line of names, then a line of values.

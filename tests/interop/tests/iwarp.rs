@@ -1,12 +1,12 @@
-//! iWARP: devices of type siw, as Linux's Soft-iWARP shows them, and Debian's programs over them, in one namespace and
-//! between two, with MPA's options; a capture that tshark reads.
+//! iWARP: devices of type siw, as Linux's Soft-iWARP shows them, and Debian's programs over them: in one namespace by the
+//! rings of the processes and by TCP, and between two, with MPA's options; ends of connections; a capture that tshark reads.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use weft_interop::early::{FREED, REFUSED, until_late_enough};
 use weft_interop::ends::Ends;
-use weft_interop::{Lab, Shape, Side, Table, Who, skip};
+use weft_interop::{Lab, Path, Shape, Side, Table, Who, skip};
 
 const TOOLS: &[&str] =
     &["ip", "rdma", "rping", "ucmatose", "rstream", "riostream", "ib_write_bw", "qperf", "tshark", "fi_pingpong"];
@@ -23,21 +23,172 @@ const TRIES: u32 = 8;
 /// Agreements of MPA, as `WEFT_MPA` names them.
 const AGREEMENTS: [&str; 6] = ["crc", "markers", "crc,markers", "revision=1", "rtr=write", "crc,rtr=read"];
 
+/// Programs that move data in every way, and more of it than TCP carries in the segments of [`FEW_SEGMENTS`].
+const MOVERS: [&str; 5] = [
+    "ib_write_bw -s 65536 -n 500",
+    "ib_read_bw -s 65536 -n 500",
+    "ib_send_bw -s 65536 -n 500",
+    "ib_send_lat -s 8 -n 1000",
+    "ib_write_lat -s 8 -n 1000",
+];
+/// TCP segments of a connection without data: TCP's own, and MPA's frames.
+const FEW_SEGMENTS: u64 = 60;
+/// Duration of traffic before one end dies, and time limit for the other to notice.
+const FLOW: Duration = Duration::from_secs(1);
+const GIVE_UP: Duration = Duration::from_secs(8);
+
 #[test]
-fn one_namespace() {
-    programs("iWARP, one namespace", Shape::One);
+fn one_namespace_by_rings() {
+    programs("iWARP, one namespace, rings", Shape::One, Path::SameHost);
+}
+
+#[test]
+fn one_namespace_by_streams() {
+    programs("iWARP, one namespace, streams", Shape::One, Path::Wire);
 }
 
 #[test]
 fn two_namespaces() {
-    programs("iWARP, two namespaces", Shape::Two { mtu: 1500 });
+    programs("iWARP, two namespaces", Shape::Two { mtu: 1500 }, Path::SameHost);
 }
 
-fn programs(name: &'static str, shape: Shape) {
+#[test]
+fn both_ends_take_the_same_path() {
+    let name = "iWARP, paths within a host";
     if !skip::have(name, TOOLS) {
         return;
     }
-    let lab = Lab::new(shape).expect("a lab");
+    let mut table = Table::new(name);
+    for path in Path::ALL {
+        let lab = Lab::new(Shape::One).expect("a lab").on(path);
+        table.case(&format!("{}: a device", path.name()), || add(&lab, lab.server()));
+        for (number, mover) in MOVERS.iter().enumerate() {
+            let who = Who::BOTH[number % 2];
+            table.case(&format!("{} {mover} {who:?}", path.name()), || {
+                by_tcp(&lab, &perftest(&lab, mover).who(who), path == Path::Wire)
+            });
+        }
+    }
+    let lab = Lab::new(Shape::One).expect("a lab");
+    table.case("a device", || add(&lab, lab.server()));
+    for mover in MOVERS {
+        for wire in ["server", "client"] {
+            table.case(&format!("{mover}, the {wire} asks for packets"), || {
+                let (here, there) = (asking(wire == "server"), asking(wire == "client"));
+                by_tcp(&lab, &perftest(&lab, mover).under(here, there), true)
+            });
+        }
+    }
+    for who in Who::BOTH {
+        table.case(&format!("data is compared, {who:?}"), || {
+            let address = lab.server().v4;
+            let ends = Ends::new("rping", "-V -v -C 50 -S 60000").each("-s", &format!("-c -a {address}"));
+            by_tcp(&lab, &ends.who(who), false)
+        });
+    }
+    table.case("users differ", || {
+        let ends = perftest(&lab, MOVERS[2]);
+        let server = ends.start_server(&lab)?;
+        ends.clone().who(Who::Ordinary).start_client(&lab)?.wait(Duration::from_secs(30)).success()?;
+        server.wait(GIVE_UP).success().map(drop)
+    });
+    table.case("weft qp shows the path", || path_is_shown(&lab));
+    table.finish();
+}
+
+/// Prepends the variable that asks for the stream.
+fn asking(asks: bool) -> impl Fn(&[String]) -> Vec<String> {
+    move |words| {
+        let front: &[&str] = if asks { &["env", "WEFT_LOOPBACK=wire"] } else { &[] };
+        front.iter().map(|word| (*word).to_owned()).chain(words.iter().cloned()).collect()
+    }
+}
+
+/// Returns a program of perftest, connected by the connection manager.
+fn perftest(lab: &Lab, line: &str) -> Ends {
+    let tool = line.split_whitespace().next().unwrap_or_default();
+    Ends::new(line, "-R -F -d siw0").each("", lab.server().v4).named(tool)
+}
+
+/// Runs two programs to success, and checks whether TCP carried their data.
+fn by_tcp(lab: &Lab, ends: &Ends, is_expected: bool) -> Result<()> {
+    let before = lab.segments(lab.client())?;
+    until_late_enough(TRIES, &[REFUSED, FREED], |_| ends.judged(lab, |_, _| Ok(())))?;
+    let segments = lab.segments(lab.client())? - before;
+    ensure!((segments > FEW_SEGMENTS * u64::from(TRIES)) == is_expected, "{segments} segments");
+    Ok(())
+}
+
+/// Checks `weft qp` during a transfer.
+fn path_is_shown(lab: &Lab) -> Result<()> {
+    for (words, wanted) in [(&["env"][..], "path same-host"), (&["env", "WEFT_LOOPBACK=wire"], "path tcp")] {
+        let with = |line: &[String]| words.iter().map(|word| (*word).to_owned()).chain(line.iter().cloned()).collect();
+        let ends = perftest(lab, "ib_write_bw -s 65536 -D 4 -f 1").under(with, with);
+        let server = ends.start_server(lab)?;
+        let client = ends.start_client(lab)?;
+        std::thread::sleep(2 * FLOW);
+        let shown = lab.weft(lab.server(), Who::Root, &[], &["qp"])?.success()?.text;
+        client.wait(Duration::from_secs(20)).success()?;
+        server.wait(GIVE_UP).success()?;
+        ensure!(shown.matches(wanted).count() == 2, "not twice {wanted}:\n{shown}");
+    }
+    Ok(())
+}
+
+#[test]
+fn ends_of_connections() {
+    let name = "iWARP, ends within a host";
+    if !skip::have(name, TOOLS) {
+        return;
+    }
+    let mut table = Table::new(name);
+    for path in Path::BOTH {
+        let lab = Lab::new(Shape::One).expect("a lab").on(path);
+        table.case(&format!("{}: a device", path.name()), || add(&lab, lab.server()));
+        for tool in ["ib_write_bw", "ib_read_bw", "ib_send_bw"] {
+            for victim in ["client", "server"] {
+                table.case(&format!("{}: kill -9 of the {victim} of {tool}", path.name()), || {
+                    let ends = perftest(&lab, &format!("{tool} -s 1048576 -D 20 -f 1"));
+                    let (mut server, mut client) = (ends.start_server(&lab)?, ends.start_client(&lab)?);
+                    std::thread::sleep(FLOW);
+                    ensure!(client.running() && server.running(), "{}\n{}", client.text(), server.text());
+                    let survivor = if victim == "client" {
+                        client.kill();
+                        server
+                    } else {
+                        server.kill();
+                        client
+                    };
+                    let ended = survivor.wait(GIVE_UP);
+                    // A server whose requests are all one-sided runs until its own time limit.
+                    let waits = victim == "client" && tool != "ib_send_bw";
+                    ensure!(waits || ended.status.is_some_and(|s| s.code().is_some()), "{}", ended.report());
+                    by_tcp(&lab, &perftest(&lab, MOVERS[2]), path == Path::Wire)
+                });
+            }
+        }
+        table.case(&format!("{}: the daemon dies", path.name()), || {
+            let ends = perftest(&lab, "ib_write_bw -s 65536 -D 4 -f 1");
+            let (server, client) = (ends.start_server(&lab)?, ends.start_client(&lab)?);
+            std::thread::sleep(FLOW);
+            let daemon = lab.daemon(lab.server()).and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
+            rustix::process::kill_process(daemon.context("no daemon")?, rustix::process::Signal::KILL)?;
+            client.wait(Duration::from_secs(20)).success()?;
+            server.wait(GIVE_UP).success().map(drop)
+        });
+        table.case(&format!("{}: rping ends by its own disconnect", path.name()), || {
+            let ends = Ends::new("rping", "-v -C 100").each("-s", &format!("-c -a {}", lab.server().v4));
+            pings(&lab, &ends)
+        });
+    }
+    table.finish();
+}
+
+fn programs(name: &'static str, shape: Shape, path: Path) {
+    if !skip::have(name, TOOLS) {
+        return;
+    }
+    let lab = Lab::new(shape).expect("a lab").on(path);
     let mut table = Table::new(name);
     table.case("rdma link add siw0 type siw", || lab.sides().iter().try_for_each(|side| add(&lab, side)));
     table.case("the device is an RNIC", || shown(&lab));
