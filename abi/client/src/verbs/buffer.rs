@@ -89,6 +89,10 @@ impl Buffer {
         self.memory.clone()
     }
 
+    pub(super) fn region(&self) -> *mut ibv_mr {
+        self.mr
+    }
+
     /// Address for the peer's work requests.
     pub fn addr(&self) -> u64 {
         self.memory.start() as u64

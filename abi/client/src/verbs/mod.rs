@@ -13,6 +13,7 @@ mod library;
 mod memory;
 mod qp;
 mod srq;
+mod window;
 mod wr;
 
 pub use ah::{Ah, Path};
@@ -25,6 +26,7 @@ pub use library::Library;
 pub use memory::Memory;
 pub use qp::{Connect, Qp, QpRequest, no_attributes};
 pub use srq::{Srq, SrqRequest, Xrcd};
+pub use window::Window;
 pub use wr::{Op, Remote, SendChain, SendRequest, UdTarget};
 
 use std::io;

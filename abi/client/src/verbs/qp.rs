@@ -161,6 +161,10 @@ impl Qp {
         }
     }
 
+    pub(super) fn ptr(&self) -> *mut ibv_qp {
+        self.ptr
+    }
+
     /// Queue pair number.
     pub fn number(&self) -> u32 {
         // SAFETY: the queue pair is alive; its number does not change.
