@@ -63,3 +63,34 @@ pub const MOUNT_RECORD_MAX: usize = 4096;
 pub const BACKEND_CONNECTS_WITHIN: Duration = Duration::from_secs(10);
 /// Backchannel calls of a backend that wait for a credit of the client.
 pub const BACKCHANNEL_WAITING_MAX: usize = 64;
+
+/// Time limit for a connection to a server.
+pub const CONNECTS_WITHIN: Duration = Duration::from_secs(15);
+/// Memory that one connection's calls offer to the server at a time, in bytes. Later calls wait; one always fits.
+pub const OFFERED_MEMORY_MAX: usize = 128 << 20;
+/// Longest reply, without data, to a call whose reply has no known bound, in bytes: NFSv4's directories and lists of
+/// access rights, as long as Linux's client asks for them.
+pub const REPLY_UNKNOWN_MAX: usize = (1 << 20) + (16 << 10);
+/// Most pieces of memory that one call offers, and the SEND: what a send queue has room for before a call is made.
+pub const SEGMENTS_OF_CALL_MAX: usize = 96;
+
+/// Longest name of a directory's entry, in bytes.
+pub const NAME_MAX: usize = 255;
+
+/// Data of programs that is collected or in flight on one mount, in bytes.
+pub const WRITES_MAX: usize = 32 << 20;
+/// Data of one file that the server has not committed, in bytes: more is committed before the program goes on.
+pub const UNSTABLE_MAX: usize = 64 << 20;
+/// Time for which data of small writes is collected.
+pub const WRITE_COLLECTS_FOR: Duration = Duration::from_secs(1);
+/// Programs whose credentials a mount remembers.
+pub const USERS_REMEMBERED_MAX: usize = 1024;
+/// Threads that carry out requests of the kernel.
+pub const FUSE_THREADS: usize = 16;
+/// Requests that the kernel sends ahead of programs, such as those of read-ahead.
+pub const FUSE_BACKGROUND: u16 = 64;
+/// Bytes of one reply about a directory that a client asks for.
+pub const LISTING_BYTES: u32 = 64 << 10;
+
+/// Time limit for the kernel's mount through a relay that was started for it.
+pub const MOUNTED_WITHIN: Duration = Duration::from_secs(150);

@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 use rustix::fs::{AtFlags, Statx, StatxFlags, StatxTimestamp};
 
 use super::handle::FileId;
-use super::status::Status;
-use super::xdr::{Reader, Writer};
+use crate::protocol::status::Status;
+use crate::protocol::xdr::{Reader, Writer};
 
 /// Bits of a mode that are permissions.
 const MODE_BITS: u32 = 0o7777;

@@ -5,6 +5,7 @@ use weft_client::verbs::Memory;
 use super::exported::Export;
 use super::message::{CallBytes, Reply, ReplyBytes};
 use super::{mount, rpc};
+use crate::protocol::rpc::{MOUNT_PROGRAM, NFS_PROGRAM, VERSION};
 
 impl Export {
     /// Executes a call of NFS or MOUNT; `client` tells clients apart. Replies with data of files go to `memory`.
@@ -13,10 +14,10 @@ impl Export {
         let xid = head.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
         let refused = |refusal| Reply { message: ReplyBytes::Bytes(rpc::refused(xid, refusal)), results: Vec::new() };
         match rpc::parse(&head) {
-            Ok(parsed) if parsed.version != rpc::VERSION => refused(rpc::Refusal::Version),
+            Ok(parsed) if parsed.version != VERSION => refused(rpc::Refusal::Version),
             Ok(parsed) => match parsed.program {
-                rpc::NFS_PROGRAM => self.execute_nfs(client, &head, parsed, call, memory).unwrap_or_else(refused),
-                rpc::MOUNT_PROGRAM => match mount::execute(self, parsed) {
+                NFS_PROGRAM => self.execute_nfs(client, &head, parsed, call, memory).unwrap_or_else(refused),
+                MOUNT_PROGRAM => match mount::execute(self, parsed) {
                     Ok(bytes) => Reply { message: ReplyBytes::Bytes(bytes), results: Vec::new() },
                     Err(refusal) => refused(refusal),
                 },
@@ -30,8 +31,8 @@ impl Export {
     pub(super) fn execute_mount(&self, bytes: &[u8]) -> Vec<u8> {
         let xid = bytes.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
         let executed = rpc::parse(bytes).and_then(|call| match (call.program, call.version) {
-            (rpc::MOUNT_PROGRAM, rpc::VERSION) => mount::execute(self, call),
-            (rpc::MOUNT_PROGRAM, _) => Err(rpc::Refusal::Version),
+            (MOUNT_PROGRAM, VERSION) => mount::execute(self, call),
+            (MOUNT_PROGRAM, _) => Err(rpc::Refusal::Version),
             _ => Err(rpc::Refusal::Program),
         });
         executed.unwrap_or_else(|refusal| rpc::refused(xid, refusal))

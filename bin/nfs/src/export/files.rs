@@ -8,15 +8,16 @@ use weft_sys::file_identity;
 
 use super::attributes::{self, NewAttributes, NewTime};
 use super::exported::Export;
-use super::handle::HANDLE_MAX;
-use super::identity::{Credential, Users};
+use super::identity::Users;
 use super::message::{CallBytes, Circumstances};
 use super::open_files::OpenKey;
 use super::outcome::{Failure, Outcome, argument};
-use super::status::Status;
 use super::tree::Found;
-use super::xdr::{Reader, Writer, pad_len};
 use crate::limits::TRANSFER_MAX;
+use crate::protocol::credential::Credential;
+use crate::protocol::rpc::HANDLE_MAX;
+use crate::protocol::status::Status;
+use crate::protocol::xdr::{Reader, Writer, pad_len};
 
 /// Longest text of a symbolic link, in bytes.
 const LINK_MAX: usize = 4096;

@@ -5,10 +5,9 @@
 //! | form 1 | depth 1 | 0 0 | export 4 | device 8 | inode 8 | birth 8 | one byte of each directory, root's child first |
 //! ```
 
-use super::xdr::Reader;
+use crate::protocol::rpc::HANDLE_MAX;
+use crate::protocol::xdr::Reader;
 
-/// Longest handle of NFSv3, in bytes.
-pub const HANDLE_MAX: usize = 64;
 const FIXED: usize = 32;
 /// Directories whose bytes fit. Deeper files are found only while the server remembers them.
 pub const STEPS_MAX: usize = HANDLE_MAX - FIXED;

@@ -4,30 +4,7 @@ use std::cell::RefCell;
 
 use weft_sys::{file_identity, process};
 
-/// User and group of accesses without a known user, as in Linux's exports(5).
-pub const ANONYMOUS: u32 = 65534;
-
-/// User of a call.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Credential {
-    /// User.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
-    /// Further groups.
-    pub groups: Vec<u32>,
-}
-
-impl Credential {
-    /// Returns the anonymous user.
-    pub fn nobody() -> Credential {
-        Credential { uid: ANONYMOUS, gid: ANONYMOUS, groups: Vec::new() }
-    }
-
-    fn root() -> Credential {
-        Credential { uid: 0, gid: 0, groups: vec![0] }
-    }
-}
+use crate::protocol::credential::{ANONYMOUS, Credential};
 
 /// Treatment of the users that clients claim to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,14 +6,14 @@ use rustix::fs::{FileType, Mode, OFlags, RawDir, SeekFrom};
 
 use super::exported::Export;
 use super::files::again;
-use super::handle::HANDLE_MAX;
 use super::message::Circumstances;
 use super::outcome::{Failure, Outcome, argument};
-use super::status::Status;
 use super::tree::Found;
-use super::xdr::{Reader, Writer};
 use super::{attributes, rpc};
 use crate::limits::DIRECTORY_MAX;
+use crate::protocol::rpc::HANDLE_MAX;
+use crate::protocol::status::Status;
+use crate::protocol::xdr::{Reader, Writer};
 
 /// Bytes read from the kernel at a time.
 const ENTRIES_BYTES: usize = 32 << 10;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use weft_client::verbs::Memory;
 use weft_rpcrdma::CallId;
 
-use super::identity::Credential;
 use crate::limits::HEAD_MAX;
+use crate::protocol::credential::Credential;
 
 /// Message of a call.
 #[derive(Debug)]

@@ -26,16 +26,13 @@ mod open_files;
 mod outcome;
 mod replies;
 mod rpc;
-mod status;
 mod tree;
 mod volume;
 mod workers;
-mod xdr;
 
 pub use exported::{Export, ExportOptions};
 pub use message::{CallBytes, Done, Job, ReplyBytes};
 pub use mount_port::MountPort;
-pub use rpc::system_error;
 pub use workers::Workers;
 
 #[cfg(test)]

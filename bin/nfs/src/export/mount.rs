@@ -6,7 +6,7 @@ use rustix::fs::FileType;
 use super::attributes;
 use super::exported::Export;
 use super::rpc::{self, Call, Refusal};
-use super::status::Status;
+use crate::protocol::status::Status;
 
 const PATH_MAX: usize = 1024;
 const AUTH_SYS: u32 = 1;

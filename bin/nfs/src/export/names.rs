@@ -8,13 +8,13 @@ use rustix::io::Errno;
 use super::attributes::{self, NewAttributes};
 use super::exported::Export;
 use super::files::again;
-use super::handle::HANDLE_MAX;
 use super::message::Circumstances;
 use super::open_files::OpenKey;
 use super::outcome::{Failure, Outcome, argument};
-use super::status::Status;
 use super::tree::Found;
-use super::xdr::{Reader, Writer};
+use crate::protocol::rpc::HANDLE_MAX;
+use crate::protocol::status::Status;
+use crate::protocol::xdr::{Reader, Writer};
 
 /// Longest name, in bytes. Longer ones than a message may have are malformed.
 const NAME_MAX: usize = 255;

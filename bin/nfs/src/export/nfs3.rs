@@ -5,9 +5,9 @@ use weft_client::verbs::Memory;
 use super::exported::Export;
 use super::message::{CallBytes, Circumstances, Reply, ReplyBytes};
 use super::outcome::{Failure, Outcome};
-use super::status::Status;
-use super::xdr::{Reader, Writer, pad_len};
 use super::{files, listing, names, rpc, volume};
+use crate::protocol::status::Status;
+use crate::protocol::xdr::{Reader, Writer, pad_len};
 
 /// Reads the arguments, and writes the results after NFS3_OK.
 type Execute = fn(&Export, &mut Circumstances<'_>, &mut Reader<'_>, &mut Writer) -> Outcome;

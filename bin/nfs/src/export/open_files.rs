@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::handle::FileId;
-use super::identity::Credential;
 use crate::limits::{OPEN_FILES_MAX, OPEN_FOR};
+use crate::protocol::credential::Credential;
 
 /// Key of an open file.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! Outcome of a procedure.
 
-use super::status::Status;
+use crate::protocol::status::Status;
 
 /// Failure of a procedure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,25 +1,8 @@
 //! RPC calls and replies (RFC 5531 §9) of the embedded server.
 
-use super::identity::Credential;
-use super::xdr::{Reader, Writer};
-
-/// NFS (RFC 1813).
-pub const NFS_PROGRAM: u32 = 100_003;
-/// MOUNT (RFC 1813 appendix I).
-pub const MOUNT_PROGRAM: u32 = 100_005;
-/// Version of both.
-pub const VERSION: u32 = 3;
-
-const CALL: u32 = 0;
-const REPLY: u32 = 1;
-const RPC_VERSION: u32 = 2;
-const AUTH_NONE: u32 = 0;
-const AUTH_SYS: u32 = 1;
-/// Longest body of a credential, in bytes.
-const AUTH_MAX: usize = 400;
-/// Groups of a credential.
-const GROUPS_MAX: u32 = 16;
-const MACHINE_NAME_MAX: usize = 255;
+use crate::protocol::credential::Credential;
+use crate::protocol::rpc::{AUTH_MAX, AUTH_NONE, AUTH_SYS, CALL, REPLY, RPC_VERSION, VERSION};
+use crate::protocol::xdr::{Reader, Writer};
 
 /// A call.
 #[derive(Debug)]
@@ -75,23 +58,12 @@ pub fn parse(bytes: &[u8]) -> Result<Call<'_>, Refusal> {
     let body = xdr.opaque(AUTH_MAX).ok_or(Refusal::AuthBadCredential)?;
     let credential = match flavor {
         AUTH_NONE => Credential::nobody(),
-        AUTH_SYS => read_auth_sys(body).ok_or(Refusal::AuthBadCredential)?,
+        AUTH_SYS => Credential::read(body).ok_or(Refusal::AuthBadCredential)?,
         _ => return Err(Refusal::AuthTooWeak),
     };
     let verifier = xdr.u32().and_then(|_| xdr.opaque(AUTH_MAX));
     verifier.ok_or(Refusal::Arguments)?;
     Ok(Call { xid, program, version, procedure, credential, arguments: xdr })
-}
-
-/// `authsys_parms` (RFC 5531 appendix A).
-fn read_auth_sys(body: &[u8]) -> Option<Credential> {
-    let mut xdr = Reader::new(body);
-    let _stamp = xdr.u32()?;
-    xdr.opaque(MACHINE_NAME_MAX)?;
-    let (uid, gid) = (xdr.u32()?, xdr.u32()?);
-    let count = xdr.u32().filter(|count| *count <= GROUPS_MAX)?;
-    let groups = (0..count).map(|_| xdr.u32()).collect::<Option<Vec<_>>>()?;
-    Some(Credential { uid, gid, groups })
 }
 
 /// Begins the reply to a call that is executed: accepted, without a verifier, SUCCESS.
@@ -121,16 +93,10 @@ pub fn refused(xid: u32, refusal: Refusal) -> Vec<u8> {
     out.0
 }
 
-/// Returns the reply that reports SYSTEM_ERR.
-pub fn system_error(xid: u32) -> Vec<u8> {
-    let mut out = Writer::default();
-    out.words(&[xid, REPLY, 0, AUTH_NONE, 0, 5]);
-    out.0
-}
-
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::protocol::rpc::NFS_PROGRAM;
 
     /// Returns a call with AUTH_SYS.
     pub fn call(program: u32, procedure: u32, uid: u32, arguments: &[u8]) -> Vec<u8> {

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::exported::{Export, ExportOptions};
 use super::message::{CallBytes, ReplyBytes};
+use super::rpc::ACCEPTED_LEN;
 use super::rpc::tests::call;
-use super::rpc::{ACCEPTED_LEN, MOUNT_PROGRAM, NFS_PROGRAM};
-use super::xdr::{Reader, Writer};
+use crate::protocol::rpc::{MOUNT_PROGRAM, NFS_PROGRAM};
+use crate::protocol::xdr::{Reader, Writer};
 
 /// A directory that is removed at the end.
 pub struct Scratch(PathBuf);

@@ -14,8 +14,8 @@ use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, Statx};
 
 use super::attributes;
 use super::handle::{FileId, Handle, STEPS_MAX, step};
-use super::status::Status;
 use crate::limits::{PLACES_MAX, SEARCH_MAX};
+use crate::protocol::status::Status;
 
 /// Directories on the way to a file.
 const DEPTH_MAX: usize = 256;

@@ -1,11 +1,12 @@
 //! FSSTAT, FSINFO and PATHCONF: properties of the file system.
 
+use super::attributes;
 use super::exported::Export;
 use super::message::Circumstances;
 use super::outcome::{Outcome, argument};
-use super::xdr::{Reader, Writer};
-use super::{attributes, handle};
 use crate::limits::TRANSFER_MAX;
+use crate::protocol::rpc::HANDLE_MAX;
+use crate::protocol::xdr::{Reader, Writer};
 
 /// Multiple of which transfers are fast.
 const TRANSFER_MULTIPLE: u32 = 4096;
@@ -18,7 +19,7 @@ const NAME_MAX: u32 = 255;
 
 /// FSSTAT.
 pub fn fsstat(export: &Export, _: &mut Circumstances<'_>, xdr: &mut Reader<'_>, out: &mut Writer) -> Outcome {
-    let found = export.tree.find(argument(xdr.opaque(handle::HANDLE_MAX))?)?;
+    let found = export.tree.find(argument(xdr.opaque(HANDLE_MAX))?)?;
     let volume = rustix::fs::fstatvfs(&found.path)?;
     attributes::write_post_op(out, Ok(&found.stat), export.tree.id());
     for blocks in [volume.f_blocks, volume.f_bfree, volume.f_bavail] {
@@ -32,7 +33,7 @@ pub fn fsstat(export: &Export, _: &mut Circumstances<'_>, xdr: &mut Reader<'_>, 
 
 /// FSINFO.
 pub fn fsinfo(export: &Export, _: &mut Circumstances<'_>, xdr: &mut Reader<'_>, out: &mut Writer) -> Outcome {
-    let found = export.tree.find(argument(xdr.opaque(handle::HANDLE_MAX))?)?;
+    let found = export.tree.find(argument(xdr.opaque(HANDLE_MAX))?)?;
     attributes::write_post_op(out, Ok(&found.stat), export.tree.id());
     // READ, then WRITE: the most, the preferred, the multiple.
     out.words(&[TRANSFER_MAX, TRANSFER_MAX, TRANSFER_MULTIPLE, TRANSFER_MAX, TRANSFER_MAX, TRANSFER_MULTIPLE]);
@@ -45,7 +46,7 @@ pub fn fsinfo(export: &Export, _: &mut Circumstances<'_>, xdr: &mut Reader<'_>, 
 
 /// PATHCONF.
 pub fn pathconf(export: &Export, _: &mut Circumstances<'_>, xdr: &mut Reader<'_>, out: &mut Writer) -> Outcome {
-    let found = export.tree.find(argument(xdr.opaque(handle::HANDLE_MAX))?)?;
+    let found = export.tree.find(argument(xdr.opaque(HANDLE_MAX))?)?;
     attributes::write_post_op(out, Ok(&found.stat), export.tree.id());
     out.words(&[LINKS_MAX, NAME_MAX]);
     // Long names are refused, only root gives files away, case matters and is kept.

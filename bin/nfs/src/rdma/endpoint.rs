@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_QPT_RC, IBV_WC_WR_FLUSH_ERR};
 use weft_client::rdmacm::CmId;
-use weft_client::verbs::{Buffer, Channel, Cq, Op, Pd, Qp, QpRequest, Remote, SendRequest, Sge};
+use weft_client::verbs::{Buffer, Channel, Cq, Op, Pd, Qp, QpRequest, Remote, SendRequest, Sge, Window};
 use weft_rpcrdma::wire::Segment;
 
 use crate::limits::{SEND_DEPTH, SENDS_WAITING_MAX};
@@ -60,6 +60,8 @@ pub enum Completed<T> {
         slot: usize,
         /// Bytes received.
         len: usize,
+        /// Key that the SEND invalidated.
+        invalidated: Option<u32>,
     },
     /// An RDMA READ completed.
     Read(T),
@@ -109,6 +111,7 @@ pub struct Endpoint<T> {
 enum Posted<T> {
     Read(T),
     Write,
+    Bind,
     Send(usize, Option<Buffer>),
 }
 
@@ -205,6 +208,21 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
         Ok(())
     }
 
+    /// Returns how many more requests the send queue takes.
+    pub fn room(&self) -> usize {
+        SEND_DEPTH.saturating_sub(self.posted.len() + self.waiting.len())
+    }
+
+    /// Posts the bind of a window, which takes effect before work that is posted later. The caller left [`room`] for it.
+    ///
+    /// [`room`]: Endpoint::room
+    pub fn bind(&mut self, window: &mut Window, buffer: &Buffer, length: usize, access: u32) -> Result<(), Broken> {
+        let posted = self.qp.post_bind(window, buffer, length, access, 0);
+        posted.map_err(|error| Broken::Call("ibv_post_send", error))?;
+        self.posted.push_back(Posted::Bind);
+        Ok(())
+    }
+
     /// Takes the event that made the endpoint's descriptor readable.
     pub fn on_readable(&self) -> Result<(), Broken> {
         self.channel.wait(&self.cq).map_err(|error| Broken::Call("ibv_get_cq_event", error))?;
@@ -224,9 +242,10 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
                 failed.get_or_insert_with(|| Broken::Request(operation, cq.status_text(wc.status())));
             } else if is_receive {
                 let slot = (wc.wr_id() & !RECEIVE) as usize;
-                into.push(Completed::Received { slot, len: wc.byte_len() as usize });
+                let (len, invalidated) = (wc.byte_len() as usize, wc.invalidated());
+                into.push(Completed::Received { slot, len, invalidated });
             } else {
-                while matches!(posted.front(), Some(Posted::Write)) {
+                while matches!(posted.front(), Some(Posted::Write | Posted::Bind)) {
                     posted.pop_front();
                 }
                 match posted.pop_front() {
@@ -235,7 +254,7 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
                         free.push(slot);
                         into.push(Completed::Sent(holds));
                     }
-                    Some(Posted::Write) | None => {}
+                    Some(Posted::Write | Posted::Bind) | None => {}
                 }
             }
         });
@@ -266,7 +285,8 @@ fn name<T>(posted: Option<&Posted<T>>) -> &'static str {
     match posted {
         Some(Posted::Read(_)) => "RDMA READ of the call's arguments",
         Some(Posted::Write) => "RDMA WRITE of a reply",
-        Some(Posted::Send(..)) => "SEND of a reply",
+        Some(Posted::Bind) => "bind of a memory window",
+        Some(Posted::Send(..)) => "SEND",
         None => "a request",
     }
 }

@@ -4,4 +4,4 @@ mod endpoint;
 mod pool;
 
 pub use endpoint::{Broken, Completed, Endpoint, EndpointConfig, Work};
-pub use pool::Pool;
+pub use pool::{Pool, size_class};

@@ -54,6 +54,11 @@ impl Pool {
     }
 }
 
+/// Returns the length of the blocks for `len` bytes; `None`: no class is that large.
+pub fn size_class(len: usize) -> Option<usize> {
+    class(len).map(|class| SMALLEST << class)
+}
+
 /// Returns the class of blocks for `len` bytes.
 fn class(len: usize) -> Option<usize> {
     let class = len.max(SMALLEST).next_power_of_two().trailing_zeros() - SMALLEST.trailing_zeros();

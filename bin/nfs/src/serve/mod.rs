@@ -30,7 +30,7 @@ use service::Service;
 pub fn run(args: &ServeArgs) -> Result<()> {
     ensure!((1..=CONNECTIONS_MAX).contains(&args.connections), "--connections: at least 1, at most {CONNECTIONS_MAX}");
     // Before any thread starts, so that none of them takes the signals.
-    let signals = server::signals()?;
+    let signals = crate::signals::ending()?;
     let service = match (&args.export, &args.backend) {
         (Some(dir), _) => export(args, dir)?,
         (None, Some(backend)) => Service::Backend(resolve(backend)?),

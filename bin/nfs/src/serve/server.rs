@@ -6,7 +6,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use rustix::process::Signal;
 use weft_abi_types::{RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_ESTABLISHED, RDMA_PS_TCP};
 use weft_client::Which;
 use weft_client::rdmacm::{CmId, CmLibrary, Event, EventChannel, IdKey, lookup};
@@ -26,11 +25,6 @@ const SIGNALS: u64 = 1;
 const WORKERS: u64 = 2;
 /// Key of the first session. A session has two tokens: twice its key, and one more for its backend.
 const FIRST_SESSION: u64 = 2;
-
-/// Returns the queue of the signals that end the server.
-pub fn signals() -> Result<SignalQueue> {
-    SignalQueue::new(&[Signal::INT.as_raw(), Signal::TERM.as_raw()]).context("signals cannot be received")
-}
 
 /// The server.
 #[derive(Debug)]

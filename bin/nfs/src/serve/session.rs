@@ -19,10 +19,11 @@ use super::backend::Backend;
 use super::end::End;
 use super::service::Service;
 use super::statistics::Statistics;
-use crate::export::{CallBytes, Done, Job, ReplyBytes, system_error};
+use crate::export::{CallBytes, Done, Job, ReplyBytes};
 use crate::limits::{
     BACKCHANNEL_WAITING_MAX, CALL_MEMORY_MAX, COMPLAINTS_MAX, READS_IN_PROGRESS, REPLY_MEMORY_MAX, TRANSFER_MAX,
 };
+use crate::protocol::rpc::system_error;
 use crate::rdma::{Completed, Endpoint, EndpointConfig, Pool, Work};
 use crate::tcp::Outgoing;
 
@@ -200,7 +201,7 @@ impl Session {
 
     fn on_completed(&mut self, event: Completed<CallId>, service: &Service) -> Result<(), End> {
         match event {
-            Completed::Received { slot, len } => {
+            Completed::Received { slot, len, .. } => {
                 self.heard = Instant::now();
                 let mut scratch = std::mem::take(&mut self.scratch);
                 self.endpoint.take_received(slot, len, &mut scratch)?;

@@ -31,7 +31,8 @@ pub enum Outgoing {
 }
 
 impl Outgoing {
-    fn len(&self) -> usize {
+    /// Returns the length in bytes.
+    pub fn len(&self) -> usize {
         match self {
             Outgoing::Bytes(bytes) => bytes.len(),
             Outgoing::Registered(_, len) => *len,
@@ -65,14 +66,25 @@ impl RecordStream {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(RecordStream {
-            socket: TcpStream::from(socket),
-            is_connected: false,
+        Ok(RecordStream::over(TcpStream::from(socket), record_max, false))
+    }
+
+    /// Wraps a connection of a client.
+    pub fn accepted(socket: TcpStream, record_max: usize) -> io::Result<RecordStream> {
+        socket.set_nonblocking(true)?;
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        Ok(RecordStream::over(socket, record_max, true))
+    }
+
+    fn over(socket: TcpStream, record_max: usize, is_connected: bool) -> RecordStream {
+        RecordStream {
+            socket,
+            is_connected,
             reader: RecordReader::new(record_max),
             outgoing: VecDeque::new(),
             sent: 0,
             scratch: vec![0; READ_BYTES],
-        })
+        }
     }
 
     /// Returns the events to wait for.

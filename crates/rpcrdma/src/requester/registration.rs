@@ -21,6 +21,21 @@ pub enum OfferedMemory {
     },
 }
 
+impl OfferedMemory {
+    /// Returns the length in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            OfferedMemory::Call(range) => range.len(),
+            OfferedMemory::Result { len, .. } | OfferedMemory::Reply { len } => *len,
+        }
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// Registered memory: key and address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegisteredMemory {

@@ -1,0 +1,6 @@
+//! The protocols' common parts, for the server's end and for the client's: XDR, the status of NFSv3, and constants.
+
+pub mod credential;
+pub mod rpc;
+pub mod status;
+pub mod xdr;
