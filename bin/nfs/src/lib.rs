@@ -28,6 +28,9 @@ mod tcp;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+#[doc(hidden)]
+pub use client::fuzzing;
+pub use mount::mount_over_rdma;
 use weft_tool::errln;
 
 /// Options of `weft nfs`.

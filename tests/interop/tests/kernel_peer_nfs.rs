@@ -1,5 +1,6 @@
 //! Linux's NFS client over RDMA, in a guest with rdma_rxe, against `weft nfs serve` on the host: an exported directory by
-//! NFSv3, and Linux's own NFS server (in the same guest) behind the gateway by NFSv3 and NFSv4.1.
+//! NFSv3, and Linux's own NFS server (in the same guest) behind the gateway by NFSv3 and NFSv4.1. Linux's server over RDMA
+//! is the peer of Weft's clients: of the mount by FUSE, and of the relay.
 //!
 //! The client's tool is Debian's mount.nfs. Data is compared by sha256 on both sides. `WEFT_ALL=1` adds larger files, a longer
 //! directory, short transfers with loss, and NFSv3 through the gateway.
@@ -12,6 +13,9 @@ use std::time::{Duration, Instant};
 use weft_interop::guest::{Additions, Driver};
 use weft_interop::proc::Proc;
 use weft_interop::{Peer, Table, Who, guest, product, skip, table};
+
+#[path = "kernel_peer_nfs/linux_server.rs"]
+mod linux_server;
 
 /// MTU of the cable.
 const CABLE: u32 = 9000;
@@ -73,6 +77,13 @@ fn the_kernels_client_over_rdma() {
     let versions = [("NFSv4.1", "vers=4.1,rdma"), ("NFSv3", "vers=3,rdma,nolock")];
     for (version, options) in versions.into_iter().take(if table::all() { 2 } else { 1 }) {
         table.case(&format!("{version} through the gateway to Linux's server"), || sides.gateway(options));
+    }
+    let large = if table::all() { LARGE.1 } else { LARGE.0 };
+    table.case("Linux's server over RDMA, mounted by FUSE", || sides.mount_linux("hard", large));
+    table.case("Linux's server, short transfers", || sides.mount_linux("rsize=16384,wsize=16384,noac", 2));
+    let versions = [("NFSv4.1", "vers=4.1"), ("NFSv3", "vers=3,nolock,mountaddr=10.77.0.2,mountport=20048")];
+    for (version, options) in versions {
+        table.case(&format!("{version} through the relay to Linux's server"), || sides.through_relay(options));
     }
     table.case("the kernel has nothing to complain of", || {
         let complaints = sides.peer.complaints()?;

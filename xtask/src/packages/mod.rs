@@ -51,6 +51,9 @@ const NEEDED: &[(&str, &str)] = &[
     // NFS in the guest: mount.nfs, and the exports of Linux's server.
     ("nfs-common", "/usr/sbin/mount.nfs"),
     ("nfs-kernel-server", "/usr/sbin/exportfs"),
+    // Mounts of ordinary users, and programs that use them.
+    ("fuse3", "/usr/bin/fusermount3"),
+    ("git", "/usr/bin/git"),
     ("xz-utils", "/usr/bin/xz"),
     ("procps", "/usr/bin/ps"),
     // Shells of `weft env`, and containers of `weft cdi`.

@@ -7,6 +7,7 @@
 mod attributes;
 mod engine;
 mod errors;
+pub mod fuzzing;
 mod message;
 mod mount_protocol;
 mod nfs;
@@ -21,5 +22,5 @@ pub use mount_protocol::{MountService, root_handle};
 pub use nfs::Nfs;
 pub use options::TransportOptions;
 pub use procedures::{Created, Entry, FsStat};
-pub use read_write::{ReadResult, Stable, WriteResult};
+pub use read_write::{ReadResult, Stable, WriteDone, WriteResult, WriteServer};
 pub use transport::Transport;

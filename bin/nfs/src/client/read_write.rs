@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use super::attributes::Attributes;
-use super::errors::errno_of;
+use super::errors::{TRY_LATER, errno_of};
 use super::message::{self, Handle};
 use super::nfs::{Nfs, about, results_of};
 use crate::caller::Answer;
@@ -61,16 +61,22 @@ impl Nfs {
         let done = move |answer: Result<Answer, Errno>| done(answer.and_then(|answer| read_result(&answer, count)));
         self.submit(READ, by, &out, Box::new(done));
     }
+}
 
-    /// WRITE without waiting for it.
-    pub fn write_later(
-        &self,
-        by: &Credential,
-        file: &Handle,
-        at: (u64, &[u8]),
-        stable: Stable,
-        done: impl FnOnce(Result<WriteResult, Errno>) + Send + 'static,
-    ) {
+/// Action after a WRITE; it does not block.
+pub type WriteDone = Box<dyn FnOnce(Result<WriteResult, Errno>) + Send>;
+
+/// Server that data is written to.
+pub trait WriteServer: std::fmt::Debug + Send + Sync {
+    /// WRITE without waiting for it, of data at an offset.
+    fn write(&self, by: &Credential, file: &Handle, at: (u64, &[u8]), stable: Stable, done: WriteDone);
+
+    /// COMMIT of the whole file. Returns the verifier.
+    fn commit(&self, by: &Credential, file: &Handle) -> Result<(u64, Option<Attributes>), Errno>;
+}
+
+impl WriteServer for Nfs {
+    fn write(&self, by: &Credential, file: &Handle, at: (u64, &[u8]), stable: Stable, done: WriteDone) {
         let (offset, data) = at;
         let mut out = Writer(Vec::with_capacity(128 + data.len()));
         file.write(&mut out);
@@ -82,8 +88,7 @@ impl Nfs {
         self.submit(WRITE, by, &out, Box::new(done));
     }
 
-    /// COMMIT of the whole file. Returns the verifier.
-    pub fn commit(&self, by: &Credential, file: &Handle) -> Result<(u64, Option<Attributes>), Errno> {
+    fn commit(&self, by: &Credential, file: &Handle) -> Result<(u64, Option<Attributes>), Errno> {
         let mut out = about(file);
         out.u64(0);
         out.u32(0);
@@ -110,5 +115,6 @@ fn write_result(answer: &Answer, sent: u32) -> Result<WriteResult, Errno> {
         let (count, committed) = (xdr.u32()?, xdr.u32()?);
         Some(WriteResult { count: count.min(sent), is_stable: committed != 0, verifier: xdr.u64()?, attributes })
     };
-    results_of(answer, &read)?.map_err(errno_of)
+    // The data is sent again.
+    results_of(answer, &read)?.map_err(|status| if status == TRY_LATER { Errno::AGAIN } else { errno_of(status) })
 }

@@ -59,7 +59,7 @@ impl Mounted {
     /// Begins with the root directory, and starts the thread that sends collected data.
     pub fn new(nfs: Arc<Nfs>, root: (Handle, Attributes), options: MountedOptions) -> std::io::Result<Arc<Mounted>> {
         let writes = Arc::new(WriteContext {
-            nfs: nfs.clone(),
+            server: nfs.clone(),
             budget: Budget::new(WRITES_MAX),
             write_max: options.write_max as usize,
             times: options.times,

@@ -1,6 +1,7 @@
 //! Process that stays after the command ends.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -15,7 +16,8 @@ use super::args::MountArgs;
 pub fn start(args: &MountArgs, directory: &Path) -> Result<()> {
     let program = std::env::current_exe().context("this program's file")?;
     let mut command = Command::new(program);
-    command.args(["nfs", "mount", "--foreground", "--detached"]).arg(args.source.to_string()).arg(directory);
+    // The file may be a stand-in's place, under another name.
+    command.arg0("weft").args(["nfs", "mount", "--foreground", "--detached"]).arg(args.source.to_string()).arg(directory);
     if args.system {
         command.arg("--system");
     }

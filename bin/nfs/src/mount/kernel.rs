@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -44,7 +45,7 @@ pub fn mount(args: &MountArgs, options: &MountOptions, directory: &Path) -> Resu
 fn start_relay(args: &MountArgs, options: &MountOptions, directory: &Path) -> Result<SocketAddr> {
     let mut command = Command::new(std::env::current_exe().context("this program's file")?);
     let server = ServerName { host: args.source.host.clone(), port: options.port };
-    command.args(["nfs", "relay", "--while-mounted"]).arg(directory).arg(server.to_string());
+    command.arg0("weft").args(["nfs", "relay", "--while-mounted"]).arg(directory).arg(server.to_string());
     if args.system {
         command.arg("--system");
     }

@@ -2,10 +2,12 @@
 //!
 //! - `options` are those of nfs(5), `source` is what is mounted;
 //! - `kernel` mounts by the kernel's own client through a relay, `user` by this program's client and FUSE;
+//! - `helper` is the command line that mount(8) gives its helper `mount.nfs`;
 //! - `background` starts the process that stays, `unmount` ends it.
 
 mod args;
 mod background;
+mod helper;
 mod kernel;
 mod options;
 mod source;
@@ -15,6 +17,7 @@ mod user;
 use anyhow::{Context, Result, ensure};
 
 pub use args::{MountArgs, UmountArgs};
+pub use helper::mount_over_rdma;
 use options::MountOptions;
 
 /// Mounts a directory.

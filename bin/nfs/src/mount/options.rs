@@ -104,7 +104,8 @@ impl MountOptions {
     pub fn uses_kernel(&self) -> bool {
         match self.client {
             Some(client) => client == Client::Kernel,
-            None => weft_sys::process::euid() == 0 && kernel_has_nfs(),
+            // In a user namespace, the kernel refuses to mount NFS.
+            None => weft_sys::process::euid() == 0 && weft_sys::process::tells_users_apart() && kernel_has_nfs(),
         }
     }
 

@@ -33,6 +33,17 @@ pub fn run(args: &UmountArgs) -> Result<()> {
     }
 }
 
+/// Unmounts a directory now; programs that use it keep it.
+///
+/// # Errors
+/// It is not mounted.
+pub fn lazily(directory: &Path) -> Result<()> {
+    match rustix::mount::unmount(directory, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+        Err(Errno::PERM) => by_fusermount(directory, true),
+        result => Ok(result?),
+    }
+}
+
 /// Ordinary users unmount by the program that mounted for them.
 fn by_fusermount(directory: &Path, is_lazy: bool) -> Result<()> {
     let mut command = Command::new("fusermount3");

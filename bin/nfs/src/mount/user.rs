@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use fuser::{Config, MountOption, Session, SessionACL};
 use weft_sys::signals::SignalQueue;
 use weft_tool::{errln, errno, outln};
 
 use super::args::MountArgs;
 use super::options::MountOptions;
+use super::unmount;
 use crate::client::{MountService, Nfs, Transport, TransportOptions, root_handle};
 use crate::detached;
 use crate::fs::{FileSystem, Mounted, MountedOptions};
@@ -35,12 +36,12 @@ pub fn serve(args: &MountArgs, options: &MountOptions, directory: &Path) -> Resu
     // Before any thread starts, so that none of them takes the signals.
     let signals = crate::signals::ending()?;
     let mounted = connect(args, options)?;
-    let mut session = Session::new(FileSystem(mounted.clone()), directory, &config(args, options))
+    let session = Session::new(FileSystem(mounted.clone()), directory, &config(args, options))
         .map_err(|error| anyhow::anyhow!("{}: {}", directory.display(), reason(&error)))?;
     mounted.set_notifier(session.notifier());
     drop(mounted);
-    let unmounter = session.unmount_callable();
-    std::thread::Builder::new().name("nfs-signals".to_owned()).spawn(move || end_by(&signals, unmounter))?;
+    let place = directory.to_path_buf();
+    std::thread::Builder::new().name("nfs-signals".to_owned()).spawn(move || end_by(&signals, &place))?;
     read_ahead(directory);
     outln!("weft nfs mount: {} on {}", args.source, directory.display());
     if args.detached {
@@ -115,16 +116,15 @@ fn reason(error: &std::io::Error) -> String {
     format!("{}{hint}", text.trim_end())
 }
 
-/// Unmounts when a signal comes.
-fn end_by(signals: &SignalQueue, mut unmounter: SessionUnmounter) {
+/// Unmounts when a signal comes. Programs that use the directory keep it until they leave it.
+fn end_by(signals: &SignalQueue, directory: &Path) {
     const LONG: std::time::Duration = std::time::Duration::from_secs(3600);
     loop {
-        if weft_sys::epoll::wait_readable(signals, LONG).unwrap_or(true) && signals.take().is_some() {
-            if let Err(error) = unmounter.unmount() {
-                errln!("weft nfs mount: {}", errno::text(&error));
-                std::process::exit(1);
-            }
-            return;
+        if weft_sys::epoll::wait_readable(signals, LONG).unwrap_or(true)
+            && signals.take().is_some()
+            && let Err(error) = unmount::lazily(directory)
+        {
+            errln!("weft nfs mount: {error:#}");
         }
     }
 }

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use weft_rpcrdma::limits::NFS_PORT;
 
 use crate::limits::{CONNECTIONS, CREDITS};
 
@@ -24,9 +23,12 @@ pub struct ServeArgs {
     /// Address to listen on [default: all]
     #[arg(long, value_name = "ADDR")]
     pub bind: Option<IpAddr>,
-    /// Port of NFS over RDMA
-    #[arg(long, default_value_t = NFS_PORT)]
-    pub port: u16,
+    /// Port of NFS over RDMA [default: that of nfs.conf, or 20049]
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Configuration with `rdma-port` in its section `[nfsd]` [default: /etc/nfs.conf and /etc/nfs.conf.d]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// TCP port of MOUNT, which clients ask for the exported directory; 0: none
     #[arg(long, value_name = "PORT", default_value_t = 20048, conflicts_with = "backend")]
     pub mount_port: u16,

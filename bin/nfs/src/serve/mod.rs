@@ -6,6 +6,7 @@
 mod args;
 mod backend;
 mod end;
+mod nfs_conf;
 mod server;
 mod service;
 mod session;
@@ -37,7 +38,8 @@ pub fn run(args: &ServeArgs) -> Result<()> {
         (None, None) => anyhow::bail!("--export DIR or --backend HOST:PORT is required"),
     };
     let which = if args.system { Which::System } else { Which::Ours };
-    Server::listen(which, args, service, signals)?.run()
+    let port = args.port.map_or_else(|| nfs_conf::port(args.config.as_deref()), Ok)?;
+    Server::listen(which, args, port, service, signals)?.run()
 }
 
 fn export(args: &ServeArgs, dir: &std::path::Path) -> Result<Service> {

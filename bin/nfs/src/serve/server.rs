@@ -49,18 +49,24 @@ impl Server {
     ///
     /// # Errors
     /// There is no RDMA device, or the port is in use.
-    pub fn listen(which: Which, args: &ServeArgs, service: Service, signals: SignalQueue) -> Result<Server> {
+    pub fn listen(
+        which: Which,
+        args: &ServeArgs,
+        port: u16,
+        service: Service,
+        signals: SignalQueue,
+    ) -> Result<Server> {
         let library = CmLibrary::load(which)?;
         let channel = EventChannel::new(library)
             .map_err(|error| anyhow::anyhow!("{}", errno::text(&error)))
             .context("no RDMA device; `weft status` and `weft link` show Weft's")?;
         let listener = match args.bind {
-            Some(ip) => listen_at(&channel, ip, args.port),
+            Some(ip) => listen_at(&channel, ip, port),
             // Where IPv6 is off, there is IPv4 alone.
-            None => listen_at(&channel, Ipv6Addr::UNSPECIFIED.into(), args.port)
-                .or_else(|_| listen_at(&channel, Ipv4Addr::UNSPECIFIED.into(), args.port)),
+            None => listen_at(&channel, Ipv6Addr::UNSPECIFIED.into(), port)
+                .or_else(|_| listen_at(&channel, Ipv4Addr::UNSPECIFIED.into(), port)),
         }
-        .with_context(|| format!("port {}; choose another with --port, or an address with --bind", args.port))?;
+        .with_context(|| format!("port {port}; choose another with --port, or an address with --bind"))?;
         let epoll = Epoll::new()?;
         epoll.add(&channel, CHANNEL, Interest::READ)?;
         epoll.add(&signals, SIGNALS, Interest::READ)?;

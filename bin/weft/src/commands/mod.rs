@@ -25,6 +25,7 @@ pub mod link;
 pub mod manual;
 mod modules;
 pub mod monitor;
+pub mod mount_nfs;
 pub mod nmcli;
 pub mod node;
 mod own_file;

@@ -1,0 +1,85 @@
+//! Linux's NFS server over RDMA in the guest, with Weft's clients on the host: the mount by FUSE, and the relay, which
+//! carries Linux's own client in the guest over TCP and back over RDMA.
+
+use anyhow::{Context, Result, ensure};
+use weft_interop::proc::Proc;
+use weft_interop::{Who, guest_peer, product, table};
+
+use super::{LIMIT, MOUNTED, NFS_PORT, STARTS_WITHIN, Sides};
+
+/// Port of the relay.
+const RELAY_PORT: u16 = 20500;
+
+impl Sides {
+    /// Lets the guest's server listen for RDMA.
+    pub fn start_nfsd_over_rdma(&self) -> Result<()> {
+        self.start_nfsd()?;
+        self.guest(&format!(
+            "grep -q '^rdma {NFS_PORT}' /proc/fs/nfsd/portlist || echo 'rdma {NFS_PORT}' > /proc/fs/nfsd/portlist
+             chmod 1777 /srv"
+        ))
+        .map(drop)
+    }
+
+    /// Mounts the guest's directory on the host by FUSE.
+    pub fn mount_linux(&self, options: &str, mebibytes: u32) -> Result<()> {
+        self.start_nfsd_over_rdma()?;
+        let (weft, server) = (product::weft()?.display().to_string(), guest_peer::GUEST_V4);
+        let dir = self.peer.lab().file("linux");
+        std::fs::create_dir_all(&dir)?;
+        let script = format!(
+            "D={dir}; mkdir -p $D/m $D/from; cd $D/from; : > empty; head -c 4097 /dev/urandom > small
+             head -c {} /dev/urandom > large; ln -sf large link
+             {weft} nfs mount {server}:/srv $D/m -o {options}; trap \"umount -l $D/m\" EXIT
+             cp -a $D/from $D/m/tree; diff -r $D/from $D/m/tree; mkdir $D/m/many; cd $D/m/many
+             for n in $(seq 300); do : > \"name of some length $n\"; done; test $(ls -l | grep -c length) = 300
+             mv 'name of some length 1' other; rm other; cd $D; {weft} nfs umount $D/m
+             {weft} nfs mount {server}:/srv $D/m -o {options}; diff -r $D/from $D/m/tree; rm -r $D/m/tree $D/m/many
+             {weft} nfs umount $D/m; trap - EXIT; echo compared",
+            mebibytes << 20,
+            dir = dir.display(),
+        );
+        let lab = self.peer.lab();
+        let line = lab.bare(lab.client(), Who::Root, &["bash", "-ec", &script]);
+        let ended = lab.start_line(&line, &[])?.wait(LIMIT).success().with_context(|| self.kernel_log())?;
+        ensure!(ended.text.contains("compared"), "{}", ended.text);
+        Ok(())
+    }
+
+    fn relay(&self) -> Result<Proc> {
+        let lab = self.peer.lab();
+        let weft = product::weft()?.display().to_string();
+        let listen = format!("{}:{RELAY_PORT}", self.address());
+        let words = [&weft[..], "nfs", "relay", guest_peer::GUEST_V4, "--listen", &listen];
+        let mut relay = lab.start_line(&lab.bare(lab.client(), Who::Root, &words), &[])?;
+        let listens = relay.wait_until(STARTS_WITHIN, |proc| proc.text().contains("listening on"));
+        ensure!(listens, "the relay does not listen: {}", relay.text());
+        Ok(relay)
+    }
+
+    /// Mounts the guest's directory in the guest, through the relay on the host.
+    pub fn through_relay(&self, options: &str) -> Result<()> {
+        self.start_nfsd_over_rdma()?;
+        let relay = self.relay()?;
+        let mount = format!("mount.nfs {}:/srv {MOUNTED} -o {options},proto=tcp,port={RELAY_PORT}", self.address());
+        self.guest(&mount).with_context(|| relay.text())?;
+        let steps = || -> Result<()> {
+            let script = format!(
+                "rm -rf /tmp/from; mkdir /tmp/from; cd /tmp/from
+                 : > empty; head -c 4097 /dev/urandom > small; head -c 8388608 /dev/urandom > large; ln -s large link
+                 cp -a /tmp/from {MOUNTED}/tree; sync; echo 3 > /proc/sys/vm/drop_caches
+                 cmp large {MOUNTED}/tree/large; cmp small {MOUNTED}/tree/small; cmp large /srv/tree/large
+                 mkdir {MOUNTED}/many; cd {MOUNTED}/many; for n in $(seq 300); do : > \"name of some length $n\"; done
+                 test $(ls -l | grep -c length) = 300; cd /; rm -r {MOUNTED}/many {MOUNTED}/tree"
+            );
+            self.guest(&script)?;
+            self.exercise(31, 150)
+        };
+        let done = steps();
+        self.guest(&format!("umount {} {MOUNTED}", if done.is_ok() { "" } else { "-f -l" }))?;
+        done.with_context(|| relay.text())?;
+        table::note(&format!("kernel peer, NFS: {}", relay.text().lines().next_back().unwrap_or_default()));
+        relay.kill();
+        Ok(())
+    }
+}
