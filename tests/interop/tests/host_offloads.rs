@@ -190,7 +190,9 @@ fn read(file: &str, filter: &str) -> Result<Vec<[Option<u32>; 7]>> {
         command.args(["-o", &format!("{protocol}.check_checksum:TRUE")]);
     }
     command.args(["-r", file, "-Y", filter, "-T", "fields", "-E", "separator=,", "-E", "occurrence=f"]);
-    FIELDS.iter().for_each(|field| drop(command.args(["-e", field])));
+    for field in FIELDS {
+        command.args(["-e", field]);
+    }
     let output = command.output()?;
     ensure!(output.status.success(), "tshark {filter}: {}", String::from_utf8_lossy(&output.stderr));
     let number = |word: &str| match word.strip_prefix("0x") {

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use weft_iwarp::StreamParams;
-use weft_transport::{Peers, Qp, RingEnd, TxBatch};
+use weft_transport::{Env as _, Peers, Qp, RingEnd, TxBatch};
 use weft_verbs::{Instant, QpState};
 
 use super::host::Host;
