@@ -6,14 +6,16 @@
 use super::between_hosts::BetweenHosts;
 use super::case::{Case, Rival};
 use super::cmtime::Cmtime;
-use super::guest::{Carrier, InGuest};
+use super::guest::{Carrier, InGuest, Protocol};
 use super::guest_pong::PongInGuest;
 use super::idle::Idle;
+use super::iwarp::OverIwarp;
 use super::peers::cache_line::CacheLine;
 use super::peers::libfabric::{Pingpong, Provider};
 use super::peers::memcpy::Memcpy;
 use super::peers::process_vm::ProcessVm;
 use super::peers::qperf::{Qperf, Test};
+use super::peers::tcp_pong::TcpPong;
 use super::peers::ucx::{self, Transports, Ucx};
 use super::peers::udp_pong::UdpPong;
 use super::peers::udp_stream::UdpStream;
@@ -68,9 +70,26 @@ const UCX_LATENCY: Ucx =
 const UCX_RATE: Ucx = Ucx { test: "tag_bw", size: 8, messages: 10_000_000, column: ucx::Column::Rate, ..UCX_PUT_1M };
 const UCX_TCP: Ucx = Ucx { test: "tag_bw", transports: Transports::Tcp, messages: 4_000, ..UCX_PUT_1M };
 
-/// The message rates in the guest, where all hardware is emulated.
-const fn in_guest(carrier: Carrier, tool: &'static str, size: u64, messages: u64, column: Column) -> InGuest {
-    InGuest { carrier, tool, size, messages, column }
+/// A bandwidth and a latency in the guest, where all hardware is emulated.
+const fn guest_bandwidth(carrier: Carrier, protocol: Protocol) -> InGuest {
+    InGuest { carrier, protocol, tool: "ib_write_bw", size: 64 * KIB, messages: 2_000, column: Column::Bandwidth }
+}
+
+const fn guest_latency(carrier: Carrier, protocol: Protocol) -> InGuest {
+    InGuest { carrier, protocol, tool: "ib_send_lat", size: 8, messages: 2_000, column: Column::Latency }
+}
+
+/// iWARP beside TCP itself, on one cable.
+macro_rules! iwarp_bandwidth {
+    ($name:literal, $place:expr, $tool:literal) => {
+        Case {
+            name: $name,
+            place: $place,
+            ours: &OverIwarp { of: bandwidth($tool, 64 * KIB) },
+            rivals: &[Rival::at_least(0.9, &Qperf { test: Test::TcpBandwidth, size: 64 * KIB })],
+            aim: None,
+        }
+    };
 }
 
 /// Management datagrams served to one client: ours beside ibsim's.
@@ -295,21 +314,45 @@ pub const ALL: &[Case] = &[
         rivals: &[],
         aim: Some(Bound::AtLeast(2e6)),
     },
+    iwarp_bandwidth!("iWARP: ib_write_bw 64 KiB", NINE_THOUSAND, "ib_write_bw"),
+    iwarp_bandwidth!("iWARP: ib_read_bw 64 KiB", NINE_THOUSAND, "ib_read_bw"),
+    iwarp_bandwidth!("iWARP: ib_write_bw 64 KiB", FIFTEEN_HUNDRED, "ib_write_bw"),
+    Case {
+        name: "iWARP: ib_send_lat 8 B",
+        place: FIFTEEN_HUNDRED,
+        ours: &OverIwarp { of: latency("ib_send_lat", 8) },
+        rivals: &[Rival::at_most(1.15, &TcpPong { payload: 8 })],
+        aim: None,
+    },
     Case {
         name: "guest: ib_write_bw 64 KiB",
-        place: Place::Guest,
-        ours: &in_guest(Carrier::Ours, "ib_write_bw", 64 * KIB, 2_000, Column::Bandwidth),
-        rivals: &[Rival::at_least(1.5, &in_guest(Carrier::Rxe, "ib_write_bw", 64 * KIB, 2_000, Column::Bandwidth))],
+        place: Place::Guest { protocol: Protocol::Roce },
+        ours: &guest_bandwidth(Carrier::Ours, Protocol::Roce),
+        rivals: &[Rival::at_least(1.5, &guest_bandwidth(Carrier::Kernel, Protocol::Roce))],
         aim: None,
     },
     Case {
         name: "guest: ib_send_lat 8 B",
-        place: Place::Guest,
-        ours: &in_guest(Carrier::Ours, "ib_send_lat", 8, 2_000, Column::Latency),
+        place: Place::Guest { protocol: Protocol::Roce },
+        ours: &guest_latency(Carrier::Ours, Protocol::Roce),
         rivals: &[
-            Rival::at_most(1.0, &in_guest(Carrier::Rxe, "ib_send_lat", 8, 2_000, Column::Latency)),
+            Rival::at_most(1.0, &guest_latency(Carrier::Kernel, Protocol::Roce)),
             Rival::told(&PongInGuest { payload: 8, count: 2_000 }),
         ],
+        aim: None,
+    },
+    Case {
+        name: "guest: iWARP: ib_write_bw 64 KiB",
+        place: Place::Guest { protocol: Protocol::Iwarp },
+        ours: &guest_bandwidth(Carrier::Ours, Protocol::Iwarp),
+        rivals: &[Rival::at_least(1.5, &guest_bandwidth(Carrier::Kernel, Protocol::Iwarp))],
+        aim: None,
+    },
+    Case {
+        name: "guest: iWARP: ib_send_lat 8 B",
+        place: Place::Guest { protocol: Protocol::Iwarp },
+        ours: &guest_latency(Carrier::Ours, Protocol::Iwarp),
+        rivals: &[Rival::told(&guest_latency(Carrier::Kernel, Protocol::Iwarp))],
         aim: None,
     },
 ];

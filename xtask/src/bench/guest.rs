@@ -1,6 +1,6 @@
-//! The guest as a place to measure: Linux's rxe on both ends of a cable, and ours on both ends of a similar one.
+//! The guest as a place to measure: Linux's rxe or siw on both ends of a cable, and ours on both ends of a similar one.
 //!
-//! rxe works only in the first network namespace, so its two ends are there, and routing rules lead packets from one to
+//! rxe and siw work only in the first network namespace, so their two ends are there, and routing rules lead packets from one to
 //! the other over the cable instead of the loopback. Ours are in two namespaces, as on the host.
 
 use super::cores::pinned;
@@ -12,6 +12,7 @@ use super::unit::Unit;
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 use std::time::Duration;
+use weft_interop::guest::siw::Build;
 use weft_interop::guest::{Additions, Driver, Guest, GuestProc, Place, image::Extra};
 use weft_interop::pair::DEFAULT_PORT;
 use weft_interop::{Lab, Shape, Who, device, product};
@@ -51,8 +52,8 @@ ip route add 10.1.0.2 dev va src 10.1.0.1 table 101
 ip route add 10.1.0.1 dev vb src 10.1.0.2 table 102
 ip rule add pref 100 lookup local
 ip rule del pref 0
-rdma link add rxe_a type rxe netdev va
-rdma link add rxe_b type rxe netdev vb
+rdma link add KIND_a type KIND netdev va
+rdma link add KIND_b type KIND netdev vb
 ip netns add a
 ip netns add b
 ip link add wa netns a mtu CABLE_MTU type veth peer name wb netns b mtu CABLE_MTU
@@ -63,34 +64,60 @@ for side in a:10.1.0.1 b:10.1.0.2; do
 done
 ";
 
+/// Protocol of the devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// RoCE v2, beside Linux's rxe.
+    Roce,
+    /// iWARP, beside Linux's siw.
+    Iwarp,
+}
+
+impl Protocol {
+    /// Returns the kernel's driver.
+    pub fn driver(self) -> Driver {
+        match self {
+            Protocol::Roce => Driver::Rxe,
+            Protocol::Iwarp => Driver::Siw(Build::Fixed),
+        }
+    }
+}
+
 /// A guest with both cables set up.
 pub struct GuestRoom {
     // Dropped before the namespace that it runs in.
     guest: Guest,
     _lab: Lab,
-    /// Index of the IPv4 address in the GID table of each rxe port.
-    rxe_gids: [usize; 2],
+    /// Index of the IPv4 address in the GID table of each rxe port; `None` for siw, which has no such tables.
+    rxe_gids: Option<[usize; 2]>,
     /// The names of our devices.
     devices: [String; 2],
 }
 
 impl GuestRoom {
     /// Boots the guest with the built product.
-    pub fn boot() -> Result<GuestRoom> {
+    pub fn boot(protocol: Protocol) -> Result<GuestRoom> {
         let agent = product::target().join("debug/weft-guest");
         crate::cargo::run(&["build", "-q", "-p", "weft-interop", "--bin", "weft-guest"], &[])?;
         let lab = Lab::new(Shape::Tap { mtu: MTU })?;
         let side = lab.client();
         let place = Place { enter: lab.bare(side, Who::Root, &[]), tap: side.interface.to_owned() };
-        let guest =
-            Guest::boot_with(&place, Driver::Rxe, &agent, Additions { files: &shipped()?, ..Additions::default() })?;
-        let setup = SETUP.replace("CABLE_MTU", &CABLE_MTU.to_string());
+        let guest = Guest::boot_with(
+            &place,
+            protocol.driver(),
+            &agent,
+            Additions { files: &shipped()?, ..Additions::default() },
+        )?;
+        let setup = SETUP.replace("CABLE_MTU", &CABLE_MTU.to_string()).replace("KIND", protocol.driver().kind());
         guest.run(&["sh", "-c", &setup])?.success().context("the cables in the guest")?;
-        let rxe = guest.run(&["ibv_devinfo", "-v"])?.success()?.text;
-        let gid = |address| Some(device::find(&rxe, address, "::")?.gid_v4);
-        let rxe_gids = gid("10.1.0.1").zip(gid("10.1.0.2")).with_context(|| format!("no rxe devices: {rxe}"))?;
-        let devices = [ours_in(&guest, "a", "10.1.0.1")?, ours_in(&guest, "b", "10.1.0.2")?];
-        Ok(GuestRoom { guest, _lab: lab, rxe_gids: rxe_gids.into(), devices })
+        let (rxe_gids, devices) = match protocol {
+            Protocol::Roce => {
+                (Some(rxe_gids(&guest)?), [ours_in(&guest, "a", "10.1.0.1")?, ours_in(&guest, "b", "10.1.0.2")?])
+            }
+            Protocol::Iwarp => (None, [add_siw(&guest, "a", "wa")?, add_siw(&guest, "b", "wb")?]),
+        };
+        Ok(GuestRoom { guest, _lab: lab, rxe_gids, devices })
     }
 
     /// Returns the version of its kernel.
@@ -102,6 +129,20 @@ impl GuestRoom {
     pub fn start(&self, words: &[String]) -> GuestProc {
         self.guest.start(&words_of(words))
     }
+}
+
+/// Returns the indices of the IPv4 addresses in the GID tables of both rxe devices.
+fn rxe_gids(guest: &Guest) -> Result<[usize; 2]> {
+    let rxe = guest.run(&["ibv_devinfo", "-v"])?.success()?.text;
+    let gid = |address| Some(device::find(&rxe, address, "::")?.gid_v4);
+    Ok(gid("10.1.0.1").zip(gid("10.1.0.2")).with_context(|| format!("no rxe devices: {rxe}"))?.into())
+}
+
+/// Adds our device of type siw in a namespace of the guest, and returns its name.
+fn add_siw(guest: &Guest, netns: &str, netdev: &str) -> Result<String> {
+    let name = "siw0";
+    guest.run(&words_of(&ours(netns, &["rdma", "link", "add", name, "type", "siw", "netdev", netdev])))?.success()?;
+    Ok(name.to_owned())
 }
 
 /// Returns the name of our device in a namespace of the guest.
@@ -141,13 +182,15 @@ fn ours(netns: &str, words: &[&str]) -> Vec<String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     Ours,
-    Rxe,
+    /// Linux's driver of the protocol.
+    Kernel,
 }
 
-/// A tool of perftest in the guest, over ours or over rxe.
+/// A tool of perftest in the guest, over ours or over the kernel's driver.
 #[derive(Clone, Copy, Debug)]
 pub struct InGuest {
     pub carrier: Carrier,
+    pub protocol: Protocol,
     pub tool: &'static str,
     pub size: u64,
     pub messages: u64,
@@ -157,10 +200,20 @@ pub struct InGuest {
 impl InGuest {
     fn words(&self, room: &GuestRoom, server: bool) -> Vec<String> {
         let mut line = format!("{} -s {} -n {}", self.tool, self.size, self.messages);
+        let side = usize::from(server);
         match self.carrier {
-            Carrier::Ours => line += &format!(" -d {}", room.devices[usize::from(server)]),
-            Carrier::Rxe if server => line += &format!(" -d rxe_b -x {}", room.rxe_gids[1]),
-            Carrier::Rxe => line += &format!(" -d rxe_a -x {}", room.rxe_gids[0]),
+            Carrier::Ours => line += &format!(" -d {}", room.devices[side]),
+            Carrier::Kernel => line += &format!(" -d {}_{}", self.protocol.driver().kind(), ["a", "b"][side]),
+        }
+        if let (Carrier::Kernel, Some(gids)) = (self.carrier, room.rxe_gids) {
+            line += &format!(" -x {}", gids[side]);
+        }
+        if self.protocol == Protocol::Iwarp {
+            line += " -R -F";
+        }
+        if self.protocol == Protocol::Iwarp && !server {
+            // The routing rules know the cable by this address.
+            line += " --source_ip 10.1.0.1";
         }
         if !server {
             line += " 10.1.0.2";
@@ -168,7 +221,7 @@ impl InGuest {
         let line = pinned(Some(usize::from(server)), &super::program::words(&line));
         match self.carrier {
             Carrier::Ours => ours(if server { "b" } else { "a" }, &words_of(&line)),
-            Carrier::Rxe => line,
+            Carrier::Kernel => line,
         }
     }
 
@@ -177,7 +230,7 @@ impl InGuest {
         let ask = super::program::words("cat /proc/net/tcp /proc/net/tcp6");
         match self.carrier {
             Carrier::Ours => super::program::words("ip netns exec b").into_iter().chain(ask).collect(),
-            Carrier::Rxe => ask,
+            Carrier::Kernel => ask,
         }
     }
 }
@@ -186,13 +239,14 @@ impl Program for InGuest {
     fn name(&self) -> String {
         match self.carrier {
             Carrier::Ours => format!("{} -s {}", self.tool, self.size),
-            Carrier::Rxe => "Linux rxe".to_owned(),
+            Carrier::Kernel => format!("Linux {}", self.protocol.driver().kind()),
         }
     }
 
     fn command(&self, _seconds: u32) -> String {
         let run = if self.carrier == Carrier::Ours { "weft run -- " } else { "" };
-        format!("{run}{} -s {} -n {} SERVER", self.tool, self.size, self.messages)
+        let cm = if self.protocol == Protocol::Iwarp { " -R" } else { "" };
+        format!("{run}{} -s {} -n {}{cm} SERVER", self.tool, self.size, self.messages)
     }
 
     fn unit(&self) -> Unit {

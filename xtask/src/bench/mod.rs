@@ -11,6 +11,7 @@ mod cores;
 mod guest;
 mod guest_pong;
 mod idle;
+mod iwarp;
 mod machine;
 pub mod peers;
 mod perftest;
@@ -146,7 +147,7 @@ impl Plan {
         }
         let wanted = |place: Place, name: &str| {
             let whole = format!("{}: {name}", place.name());
-            let unasked = options.quick && place == Place::Guest || place.is_on_demand();
+            let unasked = options.quick && matches!(place, Place::Guest { .. }) || place.is_on_demand();
             let asked = |text: &String| !place.is_on_demand() || text.contains(&place.name());
             options.filter.as_ref().map_or(!unasked, |text| whole.contains(text.as_str()) && asked(text))
         };

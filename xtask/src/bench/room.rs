@@ -1,7 +1,7 @@
 //! The place of a measurement: a laboratory of namespaces or the guest, with the cores for its programs.
 
 use super::cores::{Cores, pinned};
-use super::guest::GuestRoom;
+use super::guest::{GuestRoom, Protocol};
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use weft_interop::{Lab, Proc, Shape, Side, Who};
@@ -16,19 +16,20 @@ pub enum Place {
     TwoHosts { mtu: u32 },
     /// A simulated InfiniBand subnet; a large one takes minutes for each run.
     Subnet { large: bool },
-    /// A virtual machine whose kernel has rdma_rxe.
-    Guest,
+    /// A virtual machine whose kernel has rdma_rxe, or siw.
+    Guest { protocol: Protocol },
 }
 
 impl Place {
     /// All places, in the order in which they are set up.
-    pub const ALL: [Place; 6] = [
+    pub const ALL: [Place; 7] = [
         Place::SameHost,
         Place::TwoHosts { mtu: 9000 },
         Place::TwoHosts { mtu: 1500 },
         Place::Subnet { large: false },
         Place::Subnet { large: true },
-        Place::Guest,
+        Place::Guest { protocol: Protocol::Roce },
+        Place::Guest { protocol: Protocol::Iwarp },
     ];
 
     /// Name for readers.
@@ -38,7 +39,8 @@ impl Place {
             Place::TwoHosts { mtu } => format!("two namespaces, MTU {mtu}"),
             Place::Subnet { large: false } => "ibsim".to_owned(),
             Place::Subnet { large: true } => "ibsim, large".to_owned(),
-            Place::Guest => "inside the guest".to_owned(),
+            Place::Guest { protocol: Protocol::Roce } => "inside the guest".to_owned(),
+            Place::Guest { protocol: Protocol::Iwarp } => "inside the guest with siw".to_owned(),
         }
     }
 
@@ -49,7 +51,11 @@ impl Place {
 
     /// Returns the reason why it cannot be used on this machine.
     pub fn obstacle(self) -> Option<String> {
-        if self == Place::Guest { weft_interop::guest::obstacle() } else { None }
+        match self {
+            Place::Guest { protocol: Protocol::Roce } => weft_interop::guest::obstacle(),
+            Place::Guest { protocol: Protocol::Iwarp } => weft_interop::guest::siw::obstacle(),
+            _ => None,
+        }
     }
 }
 
@@ -76,7 +82,7 @@ impl Room {
             }
             Place::SameHost => Inside::Lab(Lab::new(Shape::One)?),
             Place::TwoHosts { mtu } => Inside::Lab(Lab::new(Shape::Two { mtu })?),
-            Place::Guest => Inside::Guest(Box::new(GuestRoom::boot()?)),
+            Place::Guest { protocol } => Inside::Guest(Box::new(GuestRoom::boot(protocol)?)),
         };
         if let Inside::Lab(lab) = &inside {
             // This starts the daemons, which must not inherit a program's core.

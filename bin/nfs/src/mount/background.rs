@@ -17,7 +17,11 @@ pub fn start(args: &MountArgs, directory: &Path) -> Result<()> {
     let program = std::env::current_exe().context("this program's file")?;
     let mut command = Command::new(program);
     // The file may be a stand-in's place, under another name.
-    command.arg0("weft").args(["nfs", "mount", "--foreground", "--detached"]).arg(args.source.to_string()).arg(directory);
+    command
+        .arg0("weft")
+        .args(["nfs", "mount", "--foreground", "--detached"])
+        .arg(args.source.to_string())
+        .arg(directory);
     if args.system {
         command.arg("--system");
     }

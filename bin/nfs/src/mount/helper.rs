@@ -94,7 +94,10 @@ mod tests {
     fn the_words_of_mount_are_understood() {
         let words = |line: &str| parse(&line.split(' ').collect::<Vec<_>>());
         let found = words("server:/ /mnt -v -o rw,rdma,port=20049").expect("a command line");
-        assert_eq!((found.places, found.options), (vec!["server:/".into(), "/mnt".into()], vec!["rw,rdma,port=20049".into()]));
+        assert_eq!(
+            (found.places, found.options),
+            (vec!["server:/".into(), "/mnt".into()], vec!["rw,rdma,port=20049".into()])
+        );
         let found = words("-fsro soft s:/ /mnt -N 7 -t nfs").expect("a command line");
         assert_eq!((found.is_fake, found.options), (true, vec!["ro".to_owned(), "soft".to_owned()]));
         assert_eq!((words("-x s:/ /mnt"), words("s:/ /mnt -o")), (None, None));

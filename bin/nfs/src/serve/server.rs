@@ -49,13 +49,7 @@ impl Server {
     ///
     /// # Errors
     /// There is no RDMA device, or the port is in use.
-    pub fn listen(
-        which: Which,
-        args: &ServeArgs,
-        port: u16,
-        service: Service,
-        signals: SignalQueue,
-    ) -> Result<Server> {
+    pub fn listen(which: Which, args: &ServeArgs, port: u16, service: Service, signals: SignalQueue) -> Result<Server> {
         let library = CmLibrary::load(which)?;
         let channel = EventChannel::new(library)
             .map_err(|error| anyhow::anyhow!("{}", errno::text(&error)))

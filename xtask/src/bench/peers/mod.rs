@@ -5,6 +5,7 @@ pub mod libfabric;
 pub mod memcpy;
 pub mod process_vm;
 pub mod qperf;
+pub mod tcp_pong;
 pub mod ucx;
 pub mod udp_pong;
 pub mod udp_stream;
@@ -23,6 +24,8 @@ pub enum Own {
     ProcessVm(process_vm::Options),
     /// Hold the buffer that `process-vm` copies from or to.
     ProcessVmTarget(process_vm::Target),
+    /// Play a ping-pong over TCP with polling on both ends.
+    TcpPong(tcp_pong::Options),
     /// Play a ping-pong of datagrams with polling on both ends.
     UdpPong(udp_pong::Options),
     /// Send a stream of datagrams in the kernel's largest batches.
@@ -36,6 +39,7 @@ pub fn run(own: &Own) -> Result<()> {
         Own::Memcpy(options) => memcpy::run(options),
         Own::ProcessVm(options) => process_vm::run(options),
         Own::ProcessVmTarget(options) => process_vm::hold(options),
+        Own::TcpPong(options) => tcp_pong::run(options),
         Own::UdpPong(options) => udp_pong::run(options),
         Own::UdpStream(options) => udp_stream::run(options),
     }
