@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::nodes::Node;
-use crate::client::Entry;
+use crate::client::{Entry, FileKind};
 use crate::protocol::credential::Credential;
 
 /// An open file or directory. Data is read and written as the user that opened it: later requests may come from another
@@ -42,6 +42,8 @@ impl OpenFile {
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
+    /// Open regular files: directories do not count.
+    regular: usize,
     open: BTreeMap<u64, Arc<OpenFile>>,
 }
 
@@ -60,6 +62,7 @@ impl Files {
         let mut table = self.table();
         table.next += 1;
         let number = table.next;
+        table.regular += usize::from(node.kind == FileKind::Regular);
         table.open.insert(number, Arc::new(OpenFile { node, by, ahead: Mutex::default() }));
         number
     }
@@ -71,7 +74,10 @@ impl Files {
 
     /// Removes one. Returns it, and whether no program has the file open any more.
     pub fn remove(&self, number: u64) -> Option<(Arc<OpenFile>, bool)> {
-        let file = self.table().open.remove(&number)?;
+        let mut table = self.table();
+        let file = table.open.remove(&number)?;
+        table.regular -= usize::from(file.node.kind == FileKind::Regular);
+        drop(table);
         let mut usage = file.node.usage();
         usage.opens = usage.opens.saturating_sub(1);
         let is_last = usage.opens == 0;
@@ -79,8 +85,8 @@ impl Files {
         Some((file, is_last))
     }
 
-    /// Whether programs have files open.
+    /// Whether programs have no regular files open.
     pub fn is_empty(&self) -> bool {
-        self.table().open.is_empty()
+        self.table().regular == 0
     }
 }

@@ -80,6 +80,11 @@ struct State {
 }
 
 impl State {
+    /// Returns the bytes that are kept in case that the server loses them, or that it asked to send later.
+    fn retained(&self) -> usize {
+        self.unstable.iter().map(|(chunk, _)| chunk).chain(&self.again).map(|chunk| chunk.data.len()).sum()
+    }
+
     fn is_dirty(&self) -> bool {
         self.pending.is_some() || !self.in_flight.is_empty() || !self.again.is_empty()
     }
@@ -134,7 +139,9 @@ impl Writes {
 
     /// Whether data has been collected for some time.
     pub fn is_old(&self) -> bool {
-        self.state().pending.as_ref().is_some_and(|chunk| chunk.since.elapsed() >= WRITE_COLLECTS_FOR)
+        let is_old = |chunk: &Chunk| chunk.since.elapsed() >= WRITE_COLLECTS_FOR;
+        let state = self.state();
+        state.pending.as_ref().is_some_and(is_old) || !state.again.is_empty()
     }
 }
 
@@ -150,8 +157,7 @@ impl WriteContext {
         offset: u64,
         data: &[u8],
     ) -> Result<bool, Errno> {
-        let retained: usize = file.writes().state().unstable.iter().map(|(chunk, _)| chunk.data.len()).sum();
-        if retained > UNSTABLE_MAX {
+        if file.writes().state().retained() > UNSTABLE_MAX {
             self.flush(file)?;
         }
         let mut begins = false;
@@ -209,7 +215,10 @@ impl WriteContext {
         state.in_flight.extend(chunks.iter().cloned());
         drop(state);
         std::thread::sleep(LATER);
-        chunks.into_iter().for_each(|chunk| self.transmit(file.clone(), chunk, Stable::Unstable));
+        for chunk in chunks {
+            self.budget.take(chunk.data.len());
+            self.transmit(file.clone(), chunk, Stable::Unstable);
+        }
         file.writes().state()
     }
 
@@ -241,12 +250,10 @@ impl WriteContext {
             Err(Errno::AGAIN) => state.again.push(chunk.clone()),
             Err(error) => state.error = Some(error),
         }
-        let is_again = state.again.iter().any(|again| Arc::ptr_eq(again, chunk));
         drop(state);
         let left = rest.as_ref().map_or(0, |rest| rest.data.len());
-        if !is_again {
-            self.budget.give(chunk.data.len() - left);
-        }
+        // Data to send again does not count: the program that sends it may be the one that waits for room.
+        self.budget.give(chunk.data.len() - left);
         if let Some(rest) = rest {
             self.transmit(file.clone(), rest, Stable::Unstable);
         }
@@ -255,7 +262,10 @@ impl WriteContext {
 
     /// Sends what was collected for some time, without waiting for the reply.
     pub fn send_old<F: Written>(self: &Arc<Self>, file: &Arc<F>) {
-        let state = file.writes().state();
+        let mut state = file.writes().state();
+        if !state.again.is_empty() {
+            state = self.send_again(file, state);
+        }
         drop(self.send_pending(file, state, Stable::Unstable));
     }
 
