@@ -13,8 +13,8 @@ use weft_client::rdmacm::{Event, EventChannel, SockAddr};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_tool::errln;
 
+use super::inbox::{Done, Inbox, Submission};
 use super::options::TransportOptions;
-use super::transport::{Done, Shared, Submission};
 use crate::caller::{self, Answer, Connection, Heard, Lost};
 
 const CHANNEL: u64 = 0;
@@ -40,7 +40,7 @@ pub struct Engine {
     epoll: Epoll,
     server: SockAddr,
     options: TransportOptions,
-    shared: Arc<Shared>,
+    inbox: Arc<Inbox>,
     calls: BTreeMap<u32, Open>,
     order: u64,
     /// Time of the next attempt to connect.
@@ -53,9 +53,9 @@ pub struct Engine {
 
 impl Engine {
     /// Runs until the transport is dropped; `connected` gets the outcome of the first attempt to connect.
-    pub fn run(options: TransportOptions, shared: Arc<Shared>, connected: &mpsc::Sender<Result<()>>) {
+    pub fn run(options: TransportOptions, inbox: Arc<Inbox>, connected: &mpsc::Sender<Result<()>>) {
         // A caller that is gone needs no outcome.
-        match Engine::start(options, shared) {
+        match Engine::start(options, inbox) {
             Ok(mut engine) => {
                 let _ = connected.send(Ok(()));
                 engine.serve();
@@ -65,19 +65,19 @@ impl Engine {
         }
     }
 
-    fn start(options: TransportOptions, shared: Arc<Shared>) -> Result<Engine> {
+    fn start(options: TransportOptions, inbox: Arc<Inbox>) -> Result<Engine> {
         let channel = caller::open_channel(if options.system { Which::System } else { Which::Ours })?;
         let server = caller::resolve(&options.server.host, options.server.port)?;
         let epoll = Epoll::new()?;
         epoll.add(&channel, CHANNEL, Interest::READ)?;
-        epoll.add(&shared.bell, BELL, Interest::READ)?;
+        epoll.add(&inbox.bell, BELL, Interest::READ)?;
         let mut engine = Engine {
             connection: None,
             channel,
             epoll,
             server,
             options,
-            shared,
+            inbox,
             calls: BTreeMap::new(),
             order: 0,
             retry_at: None,
@@ -105,7 +105,7 @@ impl Engine {
 
     fn serve(&mut self) {
         let mut ready: Vec<Ready> = Vec::new();
-        while !self.shared.is_stopped() {
+        while !self.inbox.is_stopped() {
             if self.epoll.wait(&mut ready, self.timeout()).is_err() {
                 return;
             }
@@ -128,7 +128,7 @@ impl Engine {
             connection.disconnect();
         }
         let left = std::mem::take(&mut self.calls).into_values().map(|open| open.done);
-        left.chain(self.shared.take().into_iter().map(|call| call.done)).for_each(|done| done(Err(Errno::NOTCONN)));
+        left.chain(self.inbox.take().into_iter().map(|call| call.done)).for_each(|done| done(Err(Errno::NOTCONN)));
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -181,7 +181,7 @@ impl Engine {
 
     fn on_bell(&mut self) {
         let now = Instant::now();
-        for Submission { xid, message, done } in self.shared.take() {
+        for Submission { xid, message, done } in self.inbox.take() {
             let deadline = now + self.options.timeout_after(0);
             let open = Open { message: message.clone(), done, order: self.order, deadline, tries: 0 };
             self.order += 1;

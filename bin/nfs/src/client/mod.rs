@@ -8,6 +8,7 @@ mod attributes;
 mod engine;
 mod errors;
 pub mod fuzzing;
+mod inbox;
 mod message;
 mod mount_protocol;
 mod nfs;

@@ -5,8 +5,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::errors::{TRY_LATER, errno_of};
+use super::inbox::Done;
 use super::message::{self, Handle};
-use super::transport::{Done, Transport};
+use super::transport::Transport;
 use crate::caller::Answer;
 use crate::protocol::credential::Credential;
 use crate::protocol::rpc::NFS_PROGRAM;

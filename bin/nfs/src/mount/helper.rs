@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use weft_tool::errln;
 
 use super::args::MountArgs;
+use super::command;
 
 /// Exit code of mount(8) for a failed mount.
 const FAILED: u8 = 32;
@@ -47,7 +48,7 @@ pub fn mount_over_rdma(words: &[OsString]) -> Option<ExitCode> {
         detached: false,
         system: false,
     };
-    Some(match super::run(&args) {
+    Some(match command::run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             errln!("mount.nfs: {error:#}");

@@ -1,4 +1,4 @@
-//! What is mounted: `HOST:/EXPORT`.
+//! Source of a mount: `HOST:/EXPORT`.
 
 use std::fmt;
 use std::str::FromStr;
