@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use weft_interop::early::{FREED, REFUSED, until_late_enough};
 use weft_interop::ends::Ends;
-use weft_interop::{Lab, Path, Shape, Side, Table, Who, skip};
+use weft_interop::{Lab, Path, Shape, Side, Table, Who, skip, table};
 
 const TOOLS: &[&str] =
     &["ip", "rdma", "rping", "ucmatose", "rstream", "riostream", "ib_write_bw", "qperf", "tshark", "fi_pingpong"];
@@ -35,6 +35,8 @@ const MOVERS: [&str; 5] = [
 const FEW_SEGMENTS: u64 = 60;
 /// Duration of traffic before one end dies, and time limit for the other to notice.
 const FLOW: Duration = Duration::from_secs(1);
+/// perftest's word for a request that was flushed.
+const FLUSHED: &[&str] = &["Failed status 5"];
 const GIVE_UP: Duration = Duration::from_secs(8);
 
 #[test]
@@ -130,7 +132,10 @@ fn path_is_shown(lab: &Lab) -> Result<()> {
         let shown = lab.weft(lab.server(), Who::Root, &[], &["qp"])?.success()?.text;
         client.wait(Duration::from_secs(20)).success()?;
         server.wait(GIVE_UP).success()?;
-        ensure!(shown.matches(wanted).count() == 2, "not twice {wanted}:\n{shown}");
+        // perftest has a queue pair for its control messages, too.
+        let links: Vec<_> = shown.lines().filter(|line| line.starts_with("link siw0/")).collect();
+        let is_shown = links.len() >= 2 && links.iter().all(|line| line.contains(wanted));
+        ensure!(is_shown, "not {wanted} alone:\n{shown}");
     }
     Ok(())
 }
@@ -145,7 +150,8 @@ fn ends_of_connections() {
     for path in Path::BOTH {
         let lab = Lab::new(Shape::One).expect("a lab").on(path);
         table.case(&format!("{}: a device", path.name()), || add(&lab, lab.server()));
-        for tool in ["ib_write_bw", "ib_read_bw", "ib_send_bw"] {
+        let tools = ["ib_send_bw", "ib_write_bw", "ib_read_bw"];
+        for tool in &tools[..if table::all() { 3 } else { 1 }] {
             for victim in ["client", "server"] {
                 table.case(&format!("{}: kill -9 of the {victim} of {tool}", path.name()), || {
                     let ends = perftest(&lab, &format!("{tool} -s 1048576 -D 20 -f 1"));
@@ -161,7 +167,7 @@ fn ends_of_connections() {
                     };
                     let ended = survivor.wait(GIVE_UP);
                     // A server whose requests are all one-sided runs until its own time limit.
-                    let waits = victim == "client" && tool != "ib_send_bw";
+                    let waits = victim == "client" && *tool != "ib_send_bw";
                     ensure!(waits || ended.status.is_some_and(|s| s.code().is_some()), "{}", ended.report());
                     by_tcp(&lab, &perftest(&lab, MOVERS[2]), path == Path::Wire)
                 });
@@ -169,12 +175,15 @@ fn ends_of_connections() {
         }
         table.case(&format!("{}: the daemon dies", path.name()), || {
             let ends = perftest(&lab, "ib_write_bw -s 65536 -D 4 -f 1");
-            let (server, client) = (ends.start_server(&lab)?, ends.start_client(&lab)?);
-            std::thread::sleep(FLOW);
-            let daemon = lab.daemon(lab.server()).and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
-            rustix::process::kill_process(daemon.context("no daemon")?, rustix::process::Signal::KILL)?;
-            client.wait(Duration::from_secs(20)).success()?;
-            server.wait(GIVE_UP).success().map(drop)
+            // On a busy machine, the daemon may not have passed both ends of the stream on when it dies.
+            until_late_enough(TRIES, &[REFUSED, FREED, FLUSHED], |_| {
+                let (server, client) = (ends.start_server(&lab)?, ends.start_client(&lab)?);
+                std::thread::sleep(FLOW);
+                let daemon = lab.daemon(lab.server()).and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
+                rustix::process::kill_process(daemon.context("no daemon")?, rustix::process::Signal::KILL)?;
+                client.wait(Duration::from_secs(20)).success()?;
+                server.wait(GIVE_UP).success().map(drop)
+            })
         });
         table.case(&format!("{}: rping ends by its own disconnect", path.name()), || {
             let ends = Ends::new("rping", "-v -C 100").each("-s", &format!("-c -a {}", lab.server().v4));
