@@ -179,7 +179,7 @@ const FIELDS: [&str; 7] = [
     "udp.dstport",
 ];
 
-/// What tshark says of a checksum.
+/// tshark's verdicts on a checksum.
 const BAD: u32 = 0;
 const GOOD: u32 = 1;
 
