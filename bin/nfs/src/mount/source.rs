@@ -18,7 +18,7 @@ impl FromStr for Source {
     fn from_str(text: &str) -> Result<Source, String> {
         let parts = match text.strip_prefix('[') {
             Some(rest) => rest.split_once("]:"),
-            None => text.split_once(":/").map(|(host, path)| (host, path)),
+            None => text.split_once(":/"),
         };
         let (host, path) = parts.ok_or("not HOST:/EXPORT, such as server:/srv")?;
         if host.is_empty() || host.contains('/') {
