@@ -5,7 +5,8 @@ use core::arch::global_asm;
 use core::ffi::{c_char, c_int};
 
 // For this library alone.
-global_asm!(".hidden memcpy", ".hidden memset", ".hidden bcmp", ".hidden strlen", ".hidden rust_eh_personality");
+global_asm!(".hidden memcpy", ".hidden memmove", ".hidden memset", ".hidden memcmp", ".hidden bcmp", ".hidden strlen");
+global_asm!(".hidden rust_eh_personality");
 
 /// # Safety
 /// As memcpy(3).
@@ -19,6 +20,19 @@ unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut
 }
 
 /// # Safety
+/// As memmove(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, length: usize) -> *mut u8 {
+    let is_ahead = to.addr() > from.addr();
+    for step in 0..length {
+        let at = if is_ahead { length - 1 - step } else { step };
+        // SAFETY: the caller's promise.
+        unsafe { to.add(at).write_volatile(from.add(at).read_volatile()) };
+    }
+    to
+}
+
+/// # Safety
 /// As memset(3).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memset(to: *mut u8, byte: c_int, length: usize) -> *mut u8 {
@@ -27,6 +41,20 @@ unsafe extern "C" fn memset(to: *mut u8, byte: c_int, length: usize) -> *mut u8 
         unsafe { to.add(at).write_volatile(byte as u8) };
     }
     to
+}
+
+/// # Safety
+/// As memcmp(3). A build without optimisation calls it where others call bcmp.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, length: usize) -> c_int {
+    for at in 0..length {
+        // SAFETY: the caller's promise.
+        let (a, b) = unsafe { (a.add(at).read_volatile(), b.add(at).read_volatile()) };
+        if a != b {
+            return c_int::from(a) - c_int::from(b);
+        }
+    }
+    0
 }
 
 /// # Safety
