@@ -101,6 +101,18 @@ struct Sides {
     export: PathBuf,
 }
 
+/// Returns the guest's script for a mount of its own /srv: a tree that is copied there and compared, and a long directory.
+fn tree_and_long_directory() -> String {
+    format!(
+        "rm -rf /tmp/from; mkdir /tmp/from; cd /tmp/from
+         : > empty; head -c 4097 /dev/urandom > small; head -c 8388608 /dev/urandom > large; ln -s large link
+         cp -a /tmp/from {MOUNTED}/tree; sync; echo 3 > /proc/sys/vm/drop_caches
+         cmp large {MOUNTED}/tree/large; cmp small {MOUNTED}/tree/small; cmp large /srv/tree/large
+         mkdir {MOUNTED}/many; cd {MOUNTED}/many; for n in $(seq 300); do : > \"name of some length $n\"; done
+         test $(ls -l | grep -c length) = 300; cd /; rm -r {MOUNTED}/many {MOUNTED}/tree"
+    )
+}
+
 /// A running `weft nfs serve`.
 struct Serving(Proc);
 
@@ -408,15 +420,8 @@ impl Sides {
             if options.contains("vers=3") { ",mountaddr=10.77.0.2,mountport=20048,mountproto=tcp" } else { "" };
         self.guest(&format!("{mount}{mountd}"))?;
         let steps = || -> Result<()> {
-            let script = format!(
-                "grep ' {MOUNTED} ' /proc/mounts | grep -q proto=rdma; rm -rf /tmp/from; mkdir /tmp/from; cd /tmp/from
-                 : > empty; head -c 4097 /dev/urandom > small; head -c 8388608 /dev/urandom > large; ln -s large link
-                 cp -a /tmp/from {MOUNTED}/tree; sync; echo 3 > /proc/sys/vm/drop_caches
-                 cmp large {MOUNTED}/tree/large; cmp small {MOUNTED}/tree/small; cmp large /srv/tree/large
-                 mkdir {MOUNTED}/many; cd {MOUNTED}/many; for n in $(seq 300); do : > \"name of some length $n\"; done
-                 test $(ls -l | grep -c length) = 300; cd /; rm -r {MOUNTED}/many {MOUNTED}/tree"
-            );
-            self.guest(&script)?;
+            let is_rdma = format!("grep ' {MOUNTED} ' /proc/mounts | grep -q proto=rdma");
+            self.guest(&format!("{is_rdma}; {}", tree_and_long_directory()))?;
             self.exercise(21, 150)
         };
         let done = steps();

@@ -64,15 +64,7 @@ impl Sides {
         let mount = format!("mount.nfs {}:/srv {MOUNTED} -o {options},proto=tcp,port={RELAY_PORT}", self.address());
         self.guest(&mount).with_context(|| relay.text())?;
         let steps = || -> Result<()> {
-            let script = format!(
-                "rm -rf /tmp/from; mkdir /tmp/from; cd /tmp/from
-                 : > empty; head -c 4097 /dev/urandom > small; head -c 8388608 /dev/urandom > large; ln -s large link
-                 cp -a /tmp/from {MOUNTED}/tree; sync; echo 3 > /proc/sys/vm/drop_caches
-                 cmp large {MOUNTED}/tree/large; cmp small {MOUNTED}/tree/small; cmp large /srv/tree/large
-                 mkdir {MOUNTED}/many; cd {MOUNTED}/many; for n in $(seq 300); do : > \"name of some length $n\"; done
-                 test $(ls -l | grep -c length) = 300; cd /; rm -r {MOUNTED}/many {MOUNTED}/tree"
-            );
-            self.guest(&script)?;
+            self.guest(&super::tree_and_long_directory())?;
             self.exercise(31, 150)
         };
         let done = steps();
