@@ -18,7 +18,7 @@ const QPERF_PORT: u16 = 19765;
 const LISTENS_WITHIN: Duration = Duration::from_secs(15);
 
 /// Tries of perftest, whose server may not listen yet for the second connection.
-const TRIES: u32 = 30;
+const TRIES: u32 = 8;
 
 /// Agreements of MPA, as `WEFT_MPA` names them.
 const AGREEMENTS: [&str; 6] = ["crc", "markers", "crc,markers", "revision=1", "rtr=write", "crc,rtr=read"];

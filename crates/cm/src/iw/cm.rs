@@ -8,7 +8,7 @@ use weft_iwarp::limits::DEPTH_MAX;
 use weft_iwarp::{Negotiation, NegotiationError, NegotiationEvent, Offer, StreamParams};
 use weft_verbs::{Errno, Instant};
 
-use super::conn::{Conn, ConnId};
+use super::conn::{Conn, ConnId, Patience};
 use super::event::{Event, SocketRequest};
 use super::limits::{CONNECT_TIMEOUT, PRIVATE_DATA_BYTES_MAX, REQUESTS_MAX, UNREPORTED_ENDS_MAX};
 use super::options::MpaOptions;
@@ -21,6 +21,7 @@ const EINVAL: Errno = 22;
 const EPROTO: Errno = 71;
 const ECONNRESET: Errno = 104;
 const ETIMEDOUT: Errno = 110;
+const ECONNREFUSED: Errno = 111;
 
 /// Parameters of a program that connects or accepts.
 #[derive(Clone, Debug)]
@@ -111,6 +112,7 @@ impl Cm {
             local,
             peer,
             offer,
+            patience: Patience::new(now),
             private_data: params.private_data,
             qp_num: Some(params.qp_num),
             negotiation: None,
@@ -119,8 +121,7 @@ impl Cm {
             peer_qp: None,
         };
         let id = self.insert(conn);
-        self.set_deadline(id, Some(now + CONNECT_TIMEOUT));
-        self.out.push_back(SocketRequest::Connect { conn: id, local, peer });
+        self.start(now, id);
         Ok(id)
     }
 
@@ -157,6 +158,7 @@ impl Cm {
             local,
             peer,
             offer,
+            patience: Patience::NONE,
             private_data: Vec::new(),
             qp_num: None,
             negotiation: Some(Negotiation::responder(now, offer)),
@@ -190,6 +192,7 @@ impl Cm {
                 negotiation.handle_close();
                 self.advance(now, id);
             }
+            (None, Some(ECONNREFUSED)) => self.on_refused(now, id),
             (_, errno) => self.fail(id, errno.unwrap_or(ECONNRESET)),
         }
     }
@@ -279,13 +282,36 @@ impl Cm {
             && at <= now
         {
             self.set_deadline(id, None);
-            match self.conns.get_mut(&id).and_then(|conn| conn.negotiation.as_mut()) {
-                Some(negotiation) => {
-                    negotiation.handle_timeout(now);
-                    self.advance(now, id);
-                }
-                None => self.fail(id, ETIMEDOUT),
+            let Some(conn) = self.conns.get_mut(&id) else { continue };
+            if let Some(negotiation) = &mut conn.negotiation {
+                negotiation.handle_timeout(now);
+                self.advance(now, id);
+            } else if let Some(next) = phase::next(conn.phase, Input::PauseOver) {
+                conn.phase = next;
+                self.start(now, id);
+            } else {
+                self.fail(id, ETIMEDOUT);
             }
+        }
+    }
+
+    /// Has TCP connect.
+    fn start(&mut self, now: Instant, id: ConnId) {
+        let Some(conn) = self.conns.get(&id) else { return };
+        self.out.push_back(SocketRequest::Connect { conn: id, local: conn.local, peer: conn.peer });
+        self.set_deadline(id, Some(now + CONNECT_TIMEOUT));
+    }
+
+    /// Tries a connection again whose peer does not listen yet.
+    fn on_refused(&mut self, now: Instant, id: ConnId) {
+        let Some(conn) = self.conns.get_mut(&id) else { return };
+        match (phase::next(conn.phase, Input::Refused), conn.patience.next(now)) {
+            (Some(next), Some(again)) => {
+                conn.phase = next;
+                self.out.push_back(SocketRequest::Close { conn: id });
+                self.set_deadline(id, Some(again));
+            }
+            _ => self.fail(id, ECONNREFUSED),
         }
     }
 
@@ -374,8 +400,7 @@ impl Cm {
             let (local, peer) = (conn.local, conn.peer);
             self.twins.remove(local, peer, id);
             self.out.push_back(SocketRequest::Close { conn: id });
-            self.out.push_back(SocketRequest::Connect { conn: id, local, peer });
-            return self.set_deadline(id, Some(now + CONNECT_TIMEOUT));
+            return self.start(now, id);
         }
         self.fail(id, errno_of(error));
     }

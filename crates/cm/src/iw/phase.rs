@@ -1,9 +1,12 @@
 //! Phases of a connection, as one table:
 //!
 //! ```text
-//!   connect ─▶ Connecting ──connected──▶ Negotiating ──opened──▶ Handed
-//!                                            │                      ▲
-//!   accepted by TCP ─────────▶ Negotiating ──┴─requested─▶ Requested ┘ accept
+//!              ┌─pause over─ Refused
+//!              ▼                ▲
+//!   connect ─▶ Connecting ──────┴ refused, within the grace period
+//!                  └─connected──▶ Negotiating ──opened──▶ Handed
+//!                                     │                      ▲
+//!   accepted by TCP ──▶ Negotiating ──┴─requested─▶ Requested ┘ accept
 //! ```
 //!
 //! Every phase ends with the connection: by a failure, a rejection, the program, or its stream's end.
@@ -13,6 +16,8 @@
 pub enum Phase {
     /// TCP connects.
     Connecting,
+    /// The peer did not listen; TCP connects again after a pause.
+    Refused,
     /// One frame of the negotiation is under way.
     Negotiating,
     /// The program has the peer's request.
@@ -25,6 +30,8 @@ pub enum Phase {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Input {
     Connected,
+    Refused,
+    PauseOver,
     Requested,
     Opened,
 }
@@ -33,6 +40,8 @@ use Phase::*;
 
 const TABLE: &[(Phase, Input, Phase)] = &[
     (Connecting, Input::Connected, Negotiating),
+    (Connecting, Input::Refused, Refused),
+    (Refused, Input::PauseOver, Connecting),
     (Negotiating, Input::Requested, Requested),
     (Negotiating, Input::Opened, Handed),
     (Requested, Input::Opened, Handed),

@@ -133,7 +133,7 @@ impl Lab {
         match request {
             SocketRequest::Connect { conn, local, peer } => {
                 let other = 1 - host;
-                let refusal = self.refusal.take();
+                let refusal = self.refusal;
                 let listens = self.hosts[other].stream_listeners().contains(&peer);
                 let accepted = (listens && refusal.is_none())
                     .then(|| self.hosts[other].handle_stream_accepted(now, peer, local))
@@ -178,6 +178,13 @@ impl Lab {
         for (host, qp_num) in std::mem::take(&mut self.handed) {
             self.hosts[host].handle_stream_ended(self.now, qp_num);
         }
+    }
+
+    /// Lets time pass until the client's next deadline.
+    fn wait(&mut self) {
+        self.now = self.hosts[0].poll_timeout().unwrap();
+        self.hosts[0].handle_timeout(self.now);
+        self.run();
     }
 
     fn kinds(&mut self, host: usize) -> Vec<EventKind> {
@@ -283,7 +290,7 @@ fn a_reject_carries_private_data() {
 #[test]
 fn failures_of_tcp_are_those_events_that_linux_makes_of_them() {
     let failures = [
-        (errno::ECONNREFUSED, EventKind::Rejected),
+        (errno::ECONNRESET, EventKind::Rejected),
         (errno::ETIMEDOUT, EventKind::Unreachable),
         (errno::EHOSTUNREACH, EventKind::ConnectError),
     ];
@@ -296,6 +303,49 @@ fn failures_of_tcp_are_those_events_that_linux_makes_of_them() {
         assert_eq!((event.kind, event.status), (kind, -errno));
         assert!(lab.kinds(1).is_empty());
     }
+}
+
+#[test]
+fn a_listener_may_be_some_milliseconds_late() {
+    let mut lab = Lab::new();
+    let client = lab.resolve();
+    lab.connect(client);
+    assert!(lab.kinds(0).is_empty());
+    lab.wait();
+    lab.listen();
+    assert!(lab.kinds(1).is_empty(), "the pause is not over");
+    lab.wait();
+    let server = lab.one(1).id;
+    lab.accept(server);
+    assert_eq!(lab.kinds(0), [EventKind::Established]);
+    assert_eq!(lab.kinds(1), [EventKind::Established]);
+}
+
+#[test]
+fn a_server_that_does_not_listen_refuses_after_the_grace_period() {
+    let mut lab = Lab::new();
+    let client = lab.resolve();
+    let start = lab.now;
+    lab.connect(client);
+    for _ in 0..6 {
+        assert!(lab.kinds(0).is_empty());
+        lab.wait();
+    }
+    let event = lab.one(0);
+    assert_eq!((event.kind, event.status), (EventKind::Rejected, -errno::ECONNREFUSED));
+    assert_eq!(lab.now, start + Duration::from_millis(1 + 2 + 4 + 8 + 16 + 32));
+    assert_eq!(lab.hosts[0].poll_timeout(), None);
+}
+
+#[test]
+fn an_id_that_goes_is_not_connected_again() {
+    let mut lab = Lab::new();
+    let client = lab.resolve();
+    lab.connect(client);
+    lab.command(0, Command::DestroyId { id: client }).unwrap();
+    assert_eq!(lab.hosts[0].poll_timeout(), None);
+    lab.listen();
+    assert!(lab.kinds(1).is_empty());
 }
 
 #[test]
