@@ -1,6 +1,6 @@
-//! Attributes of files, as the client reads `fattr3` and writes `sattr3` (RFC 1813 §2.6).
+//! Attributes of files, as the client reads `fattr3` (RFC 1813 §2.6).
 
-use crate::protocol::xdr::{Reader, Writer};
+use crate::protocol::xdr::Reader;
 
 /// Type of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,62 +119,10 @@ impl Attributes {
     }
 }
 
-/// A time to set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum NewTime {
-    /// Unchanged.
-    #[default]
-    Keep,
-    /// The server's time.
-    Now,
-    /// Seconds and nanoseconds.
-    Is(u32, u32),
-}
-
-/// `sattr3`: attributes to set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct NewAttributes {
-    /// Permissions.
-    pub mode: Option<u32>,
-    /// Owner.
-    pub uid: Option<u32>,
-    /// Group.
-    pub gid: Option<u32>,
-    /// Bytes.
-    pub size: Option<u64>,
-    /// Last access.
-    pub accessed: NewTime,
-    /// Last change of the content.
-    pub modified: NewTime,
-}
-
-impl NewAttributes {
-    /// Returns attributes that set the permissions only.
-    pub fn mode(mode: u32) -> NewAttributes {
-        NewAttributes { mode: Some(mode), ..NewAttributes::default() }
-    }
-
-    /// Writes them.
-    pub fn write(&self, out: &mut Writer) {
-        for value in [self.mode, self.uid, self.gid] {
-            out.bool(value.is_some());
-            value.into_iter().for_each(|value| out.u32(value));
-        }
-        out.bool(self.size.is_some());
-        self.size.into_iter().for_each(|size| out.u64(size));
-        for time in [self.accessed, self.modified] {
-            match time {
-                NewTime::Keep => out.u32(0),
-                NewTime::Now => out.u32(1),
-                NewTime::Is(seconds, nanoseconds) => out.words(&[2, seconds, nanoseconds]),
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::xdr::Writer;
 
     #[test]
     fn attributes_are_read_in_the_order_of_the_protocol() {
@@ -196,14 +144,5 @@ mod tests {
         assert_eq!(xdr.at(), out.0.len());
         let at = out.0.len() - 1;
         assert_eq!(Attributes::read_post_op(&mut Reader::new(&out.0[..at])), None);
-    }
-
-    #[test]
-    fn only_what_is_set_is_written() {
-        let mut out = Writer::default();
-        NewAttributes { size: Some(7), modified: NewTime::Is(1, 2), ..NewAttributes::mode(0o600) }.write(&mut out);
-        let mut expected = Writer::default();
-        expected.words(&[1, 0o600, 0, 0, 1, 0, 7, 0, 2, 1, 2]);
-        assert_eq!(out.0, expected.0);
     }
 }

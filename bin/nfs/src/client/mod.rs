@@ -17,7 +17,7 @@ mod procedures;
 mod read_write;
 mod transport;
 
-pub use attributes::{Attributes, FileKind, NewAttributes, NewTime};
+pub use attributes::{Attributes, FileKind};
 pub use message::Handle;
 pub use mount_protocol::{MountService, root_handle};
 pub use nfs::Nfs;

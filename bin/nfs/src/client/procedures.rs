@@ -2,11 +2,12 @@
 
 use rustix::io::Errno;
 
-use super::attributes::{Attributes, FileKind, NewAttributes};
+use super::attributes::{Attributes, FileKind};
 use super::message::{self, Handle};
 use super::nfs::{Nfs, about, named};
 use crate::limits::{DIRECTORY_MAX, NAME_MAX};
 use crate::protocol::credential::Credential;
+use crate::protocol::new_attributes::NewAttributes;
 use crate::protocol::xdr::{Reader, Writer};
 
 /// Longest text of a symbolic link, in bytes.

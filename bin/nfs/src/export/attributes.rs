@@ -1,15 +1,13 @@
-//! Attributes of files: `fattr3`, and the `sattr3` that clients set (RFC 1813 §2.6).
+//! Attributes of files: `fattr3` (RFC 1813 §2.6).
 
 use std::os::fd::AsFd;
 
 use rustix::fs::{AtFlags, Statx, StatxFlags, StatxTimestamp};
 
 use super::handle::FileId;
+use crate::protocol::new_attributes::MODE_BITS;
 use crate::protocol::status::Status;
-use crate::protocol::xdr::{Reader, Writer};
-
-/// Bits of a mode that are permissions.
-const MODE_BITS: u32 = 0o7777;
+use crate::protocol::xdr::Writer;
 
 /// Returns the attributes of an open file, which may be open as a path only.
 pub fn stat(file: impl AsFd) -> Result<Statx, Status> {
@@ -84,65 +82,4 @@ pub fn write_post_op(out: &mut Writer, stat: Result<&Statx, Status>, export: Fil
 pub fn write_wcc(out: &mut Writer, after: Result<&Statx, Status>, export: FileId) {
     out.bool(false);
     write_post_op(out, after, export);
-}
-
-/// A time that a client sets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum NewTime {
-    /// Unchanged.
-    #[default]
-    Keep,
-    /// The server's time.
-    Now,
-    /// Seconds and nanoseconds.
-    Is(u32, u32),
-}
-
-impl NewTime {
-    fn read(xdr: &mut Reader<'_>) -> Option<NewTime> {
-        match xdr.u32()? {
-            0 => Some(NewTime::Keep),
-            1 => Some(NewTime::Now),
-            2 => Some(NewTime::Is(xdr.u32()?, xdr.u32().filter(|nanoseconds| *nanoseconds < 1_000_000_000)?)),
-            _ => None,
-        }
-    }
-
-    /// Returns the time as utimensat takes it.
-    pub fn timespec(self) -> rustix::fs::Timespec {
-        let (tv_sec, tv_nsec) = match self {
-            NewTime::Keep => (0, rustix::fs::UTIME_OMIT),
-            NewTime::Now => (0, rustix::fs::UTIME_NOW),
-            NewTime::Is(seconds, nanoseconds) => (seconds.into(), nanoseconds.into()),
-        };
-        rustix::fs::Timespec { tv_sec, tv_nsec }
-    }
-}
-
-/// `sattr3`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct NewAttributes {
-    /// Permissions.
-    pub mode: Option<u32>,
-    /// Owner.
-    pub uid: Option<u32>,
-    /// Group.
-    pub gid: Option<u32>,
-    /// Size in bytes.
-    pub size: Option<u64>,
-    /// Time of the last access.
-    pub accessed: NewTime,
-    /// Time of the last change.
-    pub modified: NewTime,
-}
-
-impl NewAttributes {
-    /// Reads them.
-    pub fn read(xdr: &mut Reader<'_>) -> Option<NewAttributes> {
-        let word = |xdr: &mut Reader<'_>| Some(if xdr.bool()? { Some(xdr.u32()?) } else { None });
-        let (mode, uid, gid) = (word(xdr)?, word(xdr)?, word(xdr)?);
-        let size = if xdr.bool()? { Some(xdr.u64()?) } else { None };
-        let (accessed, modified) = (NewTime::read(xdr)?, NewTime::read(xdr)?);
-        Some(NewAttributes { mode: mode.map(|mode| mode & MODE_BITS), uid, gid, size, accessed, modified })
-    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Statx, Timestamps, Uid};
 use weft_sys::file_identity;
 
-use super::attributes::{self, NewAttributes, NewTime};
+use super::attributes;
 use super::exported::Export;
 use super::identity::Users;
 use super::message::{CallBytes, Circumstances};
@@ -15,6 +15,7 @@ use super::outcome::{Failure, Outcome, argument};
 use super::tree::Found;
 use crate::limits::TRANSFER_MAX;
 use crate::protocol::credential::Credential;
+use crate::protocol::new_attributes::{NewAttributes, NewTime};
 use crate::protocol::rpc::HANDLE_MAX;
 use crate::protocol::status::Status;
 use crate::protocol::xdr::{Reader, Writer, pad_len};

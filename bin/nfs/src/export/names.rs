@@ -5,13 +5,14 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, Timestamps};
 use rustix::io::Errno;
 
-use super::attributes::{self, NewAttributes};
+use super::attributes;
 use super::exported::Export;
 use super::files::again;
 use super::message::Circumstances;
 use super::open_files::OpenKey;
 use super::outcome::{Failure, Outcome, argument};
 use super::tree::Found;
+use crate::protocol::new_attributes::NewAttributes;
 use crate::protocol::rpc::HANDLE_MAX;
 use crate::protocol::status::Status;
 use crate::protocol::xdr::{Reader, Writer};

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 use rustix::io::Errno;
 
-use crate::client::{Attributes, FileKind, NewTime};
+use crate::client::{Attributes, FileKind};
+use crate::protocol::new_attributes::NewTime;
 
 /// Block size that programs are told: the preferred size of a transfer.
 const BLOCK: u32 = 1 << 20;

@@ -17,8 +17,8 @@ use rustix::io::Errno;
 use super::convert::{errno, new_time};
 use super::mounted::Mounted;
 use super::names::EntryReply;
-use crate::client::NewAttributes;
 use crate::limits::{FUSE_BACKGROUND, NAME_MAX};
+use crate::protocol::new_attributes::NewAttributes;
 
 /// Unit of a file system's size.
 const BLOCK: u64 = 4096;

@@ -9,8 +9,9 @@ use rustix::io::Errno;
 use super::convert::file_attr;
 use super::mounted::Mounted;
 use super::nodes::Node;
-use crate::client::{Attributes, FileKind, FsStat, NewAttributes};
+use crate::client::{Attributes, FileKind, FsStat};
 use crate::protocol::credential::Credential;
+use crate::protocol::new_attributes::NewAttributes;
 
 /// Rights of ACCESS (RFC 1813 §3.3.4).
 pub const READ: u32 = 1;

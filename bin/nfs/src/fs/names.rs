@@ -9,11 +9,10 @@ use rustix::io::Errno;
 use super::convert::{self, file_attr};
 use super::mounted::Mounted;
 use super::nodes::Node;
-use crate::client::{Attributes, Created, FileKind, NewAttributes, NewTime};
+use crate::client::{Attributes, Created, FileKind};
 use crate::protocol::credential::Credential;
+use crate::protocol::new_attributes::{MODE_BITS, NewAttributes, NewTime};
 
-/// Bits of a mode that are permissions.
-const MODE_BITS: u32 = 0o7777;
 /// Name of a file that was removed while programs have it open; tools know that it may vanish.
 const REMOVED_PREFIX: &str = ".nfs";
 
