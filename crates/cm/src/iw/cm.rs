@@ -397,6 +397,8 @@ impl Cm {
             // The peer may know revision 1 alone: ask once more.
             conn.offer = Offer { revision: 1, ..conn.offer };
             (conn.phase, conn.negotiation, conn.peer_qp) = (Phase::Connecting, None, None);
+            // Its listener may be busy with the connection that it ended.
+            conn.patience = Patience::new(now);
             let (local, peer) = (conn.local, conn.peer);
             self.twins.remove(local, peer, id);
             self.out.push_back(SocketRequest::Close { conn: id });

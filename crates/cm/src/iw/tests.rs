@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
-use weft_verbs::Instant;
+use weft_verbs::{Duration, Errno, Instant};
 
-use super::{Cm, ConnId, ConnectParams, Event, MpaOptions, SocketRequest};
+use super::limits::{FIRST_PAUSE, LISTENER_GRACE};
+use super::{Cm, ConnId, ConnectParams, Event, MpaOptions, Phase, SocketRequest};
 
 const NOW: Instant = Instant(1_000_000);
 const INITIATOR_QP: u32 = 0x4001;
@@ -87,4 +88,25 @@ fn translated_addresses_and_ended_connections_have_no_twin() {
     assert_eq!(ends.cm.twin(ends.responder), None);
     ends.cm.pair(ends.responder, ends.initiator);
     assert_eq!(ends.cm.peer_qp(ends.responder), None);
+}
+
+#[test]
+fn a_peer_of_revision_1_that_listens_late_again_is_asked_again() {
+    const REFUSED: Option<Errno> = Some(111);
+    let mut cm = Cm::default();
+    let conn = cm.connect(NOW, addr(0), addr(7174), &MpaOptions::default(), params(INITIATOR_QP)).unwrap();
+    cm.handle_connected(NOW, conn, addr(40_000));
+    // It closes the connection that asks for revision 2, when the time for its listener is over.
+    let later = NOW + LISTENER_GRACE + Duration::from_millis(1);
+    cm.handle_closed(later, conn, None);
+    assert_eq!(cm.phase(conn), Some(Phase::Connecting), "it is asked for revision 1");
+    cm.handle_closed(later, conn, REFUSED);
+    assert_eq!(cm.phase(conn), Some(Phase::Refused));
+    assert_eq!(cm.poll_timeout(), Some(later + FIRST_PAUSE));
+    cm.handle_timeout(later + FIRST_PAUSE);
+    cm.handle_connected(later + FIRST_PAUSE, conn, addr(40_001));
+    assert_eq!(cm.phase(conn), Some(Phase::Negotiating));
+    let mut requests = std::iter::from_fn(|| cm.poll_request());
+    let last = requests.by_ref().last();
+    assert!(matches!(last, Some(SocketRequest::Send { bytes, .. }) if bytes[17] == 1), "revision 1");
 }
