@@ -155,7 +155,7 @@ pub(crate) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, num_entries: c_int, wc:
         && let Some(left) = this.cursor.take_left()
     {
         // SAFETY: the caller has room for num_entries completions.
-        unsafe { wc.add(done).write(wc_of(&left)) };
+        unsafe { wc.add(done).write_unaligned(wc_of(&left)) };
         done += 1;
     }
     // SAFETY: the caller has room for num_entries completions, and `done` of the places are filled.
@@ -201,7 +201,7 @@ unsafe fn poll_into<const N: usize>(this: &Cq, wc: *mut ibv_wc, wanted: usize) -
         };
         for completion in &batch[..got] {
             // SAFETY: the caller has room for `wanted` completions.
-            unsafe { wc.add(done).write(wc_of(completion)) };
+            unsafe { wc.add(done).write_unaligned(wc_of(completion)) };
             done += 1;
         }
         if got < room {

@@ -11,6 +11,7 @@
 #![allow(clippy::not_unsafe_ptr_arg_deref, reason = "the functions are C's, which knows no unsafe")]
 
 mod ah;
+mod alignment;
 mod async_item;
 mod buf;
 mod builder;

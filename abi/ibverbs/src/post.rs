@@ -5,18 +5,19 @@ use weft_abi_types::{ibv_qp, ibv_recv_wr, ibv_send_wr};
 use weft_verbs::{QpType, SendFlags, SendWr, UdTarget, VerbsError};
 
 use crate::ah::Ah;
+use crate::alignment::Copies;
 use crate::errors::{fail, of_verbs};
 use crate::object::Object;
 use crate::operations::send_op;
 use crate::qp::Qp;
-use crate::recv_list::{post_recvs, sges};
+use crate::recv_list::{Sges, post_recvs, sges};
 
 /// Converts a work request. The adapter checks which operations a queue pair type supports.
 ///
 /// # Safety
 /// `wr` is a work request filled in as its opcode requires, for a queue pair of this type.
 #[inline]
-unsafe fn send_wr<'a>(wr: &'a ibv_send_wr, qp_type: QpType) -> Result<SendWr<'a>, VerbsError> {
+unsafe fn send_wr<'a>(wr: &'a ibv_send_wr, qp_type: QpType, lists: &'a mut Sges) -> Result<SendWr<'a>, VerbsError> {
     // SAFETY: by the contract, for every member of the unions: opcode and type determine which is filled in.
     unsafe {
         let op = send_op(wr)?;
@@ -33,7 +34,7 @@ unsafe fn send_wr<'a>(wr: &'a ibv_send_wr, qp_type: QpType) -> Result<SendWr<'a>
             wr_id: wr.wr_id,
             flags: SendFlags::from_bits(wr.send_flags).ok_or(VerbsError::Invalid("send_flags"))?,
             op,
-            sges: sges(wr.sg_list, wr.num_sge)?,
+            sges: sges(wr.sg_list, wr.num_sge, lists)?,
             ud,
             xrc_srqn: (qp_type == QpType::XrcSend).then_some(wr.qp_type.xrc.remote_srqn),
         })
@@ -49,10 +50,12 @@ pub(crate) unsafe extern "C" fn post_send(
     let this = unsafe { Qp::of_plain(qp) };
     let mut at = wr;
     let posted = this.process.post_sends(this.id, |poster| {
-        // SAFETY: the caller's list.
-        while let Some(request) = unsafe { at.as_ref() } {
+        while !at.is_null() {
+            let (mut requests, mut lists) = (Copies::<_, 1>::new(), Sges::new());
+            // SAFETY: the caller's list.
+            let [request] = (unsafe { requests.aligned(at, 1) }) else { break };
             // SAFETY: as above.
-            poster.post(&unsafe { send_wr(request, this.qp_type) }?)?;
+            poster.post(&unsafe { send_wr(request, this.qp_type, &mut lists) }?)?;
             at = request.next;
         }
         Ok(())

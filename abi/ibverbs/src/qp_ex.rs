@@ -136,7 +136,7 @@ unsafe extern "C" fn wr_set_inline_data_list(qp: *mut ibv_qp_ex, num_buf: usize,
         set_inline(
             qp,
             (0..num_buf).map(|i| {
-                let buf = *list.add(i);
+                let buf = list.add(i).read_unaligned();
                 (buf.addr.cast_const(), buf.length)
             }),
         );
@@ -152,7 +152,7 @@ unsafe extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, num_sge: usize, list: *
     // SAFETY: C builds only between start and completion; the caller's list.
     unsafe {
         state(qp).set_sges((0..num_sge).map(|i| {
-            let sge = *list.add(i);
+            let sge = list.add(i).read_unaligned();
             Sge { addr: sge.addr, length: sge.length, lkey: sge.lkey }
         }));
     }

@@ -4,21 +4,29 @@ use libc::c_int;
 use weft_abi_types::{ibv_recv_wr, ibv_sge};
 use weft_verbs::{RecvWr, SGE_MAX, Sge, VerbsError};
 
+use crate::alignment::Copies;
 use crate::errors::{fail, of_verbs};
 use crate::process::{Adapter, Process};
 
 const _: () = assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge>() == align_of::<ibv_sge>());
 
-/// Returns a gather or scatter list without a copy: C and Rust elements have the same layout.
+/// Room for a gather or scatter list that is not aligned.
+pub(crate) type Sges = Copies<Sge, { SGE_MAX as usize }>;
+
+/// Returns a gather or scatter list, mostly without a copy: C and Rust elements have the same layout.
 ///
 /// # Safety
 /// The caller's list has that many elements.
 #[inline]
-pub(crate) unsafe fn sges<'a>(list: *const ibv_sge, count: c_int) -> Result<&'a [Sge], VerbsError> {
+pub(crate) unsafe fn sges<'a>(
+    list: *const ibv_sge,
+    count: c_int,
+    copies: &'a mut Sges,
+) -> Result<&'a [Sge], VerbsError> {
     match usize::try_from(count) {
         Ok(0) => Ok(&[]),
         // SAFETY: by the contract. The guard refuses a longer list without reading it.
-        Ok(n) if n <= SGE_MAX as usize && !list.is_null() => Ok(unsafe { std::slice::from_raw_parts(list.cast(), n) }),
+        Ok(n) if n <= SGE_MAX as usize && !list.is_null() => Ok(unsafe { copies.aligned(list.cast(), n) }),
         _ => Err(VerbsError::Invalid("num_sge and sg_list")),
     }
 }
@@ -36,10 +44,12 @@ pub(crate) unsafe fn post_recvs(
 ) -> c_int {
     let mut at = first;
     let posted = process.post_recvs(|hca| {
-        // SAFETY: by the contract.
-        while let Some(wr) = unsafe { at.as_ref() } {
+        while !at.is_null() {
+            let (mut requests, mut lists) = (Copies::<_, 1>::new(), Sges::new());
             // SAFETY: by the contract.
-            let sges = unsafe { sges(wr.sg_list, wr.num_sge) }?;
+            let [wr] = (unsafe { requests.aligned(at, 1) }) else { break };
+            // SAFETY: by the contract.
+            let sges = unsafe { sges(wr.sg_list, wr.num_sge, &mut lists) }?;
             post(hca, &RecvWr { wr_id: wr.wr_id, sges })?;
             at = wr.next;
         }
