@@ -28,6 +28,7 @@ pub mod python;
 pub mod sandbox;
 pub mod skip;
 pub mod table;
+pub mod tgt;
 pub mod user;
 
 pub use device::Device;

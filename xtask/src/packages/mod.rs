@@ -42,6 +42,7 @@ const NEEDED: &[(&str, &str)] = &[
     // iSER: the target, and the initiator that uses its disk.
     ("tgt", "/usr/sbin/tgtd"),
     ("libiscsi-bin", "/usr/bin/iscsi-inq"),
+    ("open-iscsi", "/usr/sbin/iscsid"),
     ("qemu-utils", "/usr/bin/qemu-img"),
     ("qemu-block-extra", "/usr/lib/x86_64-linux-gnu/qemu/block-iscsi.so"),
     // The emulator and the parts of a guest with the kernel's RDMA.

@@ -14,17 +14,22 @@ use std::process::{Command, Stdio};
 const META_PACKAGE: &str = "linux-image-amd64";
 
 /// Directory name suffix of an unpacked package below `target/vm`; the number changes with the choice of [`PARTS`].
-const MARK: &str = "weft-3";
+const MARK: &str = "weft-4";
 
-/// Parts of the package to extract: the kernel, and modules for RDMA over virtio and for NFS.
+/// Parts of the package to extract: the kernel, and modules for RDMA over virtio, for NFS and for iSCSI.
 const PARTS: &[&str] = &[
     "boot/vmlinuz-*",
     "lib/modules/*/kernel/arch/x86/crypto",
+    "lib/modules/*/kernel/block",
     "lib/modules/*/kernel/crypto",
     "lib/modules/*/kernel/drivers/block",
     "lib/modules/*/kernel/drivers/char",
     "lib/modules/*/kernel/drivers/infiniband",
     "lib/modules/*/kernel/drivers/net/*.ko*",
+    "lib/modules/*/kernel/drivers/scsi/libiscsi.ko*",
+    "lib/modules/*/kernel/drivers/scsi/scsi_*.ko*",
+    "lib/modules/*/kernel/drivers/scsi/sd_mod.ko*",
+    "lib/modules/*/kernel/drivers/target",
     "lib/modules/*/kernel/drivers/virtio",
     "lib/modules/*/kernel/fs/configfs",
     "lib/modules/*/kernel/fs/exportfs",
