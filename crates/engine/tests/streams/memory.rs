@@ -18,8 +18,9 @@ struct Region {
 
 impl Region {
     fn new(node: &mut Node) -> Region {
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping.
-        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), LEN, ProtFlags::all(), MapFlags::PRIVATE) }.unwrap();
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), LEN, rights, MapFlags::PRIVATE) }.unwrap();
         let addr = start.expose_provenance() as u64;
         let keys = node.pump.hca.reg_mr(node.pd, addr, LEN as u64, addr, ALL).unwrap();
         Region { start, keys }
