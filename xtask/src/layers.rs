@@ -21,6 +21,7 @@ pub const PURE: &[&str] = &[
     "weft-sm",
     "weft-ipoib",
     "weft-rpcrdma",
+    "weft-nvme",
 ];
 
 /// Height of every crate. A new crate needs a line here, or the check fails.
@@ -37,6 +38,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-sm", 3),
     ("weft-ipoib", 2),
     ("weft-rpcrdma", 0),
+    ("weft-nvme", 0),
     // Crates below the I/O line, and those that use them.
     ("weft-sys", 0),
     ("weft-shm", 2),

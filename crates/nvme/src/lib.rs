@@ -1,0 +1,23 @@
+//! NVMe over RDMA (NVM Express over Fabrics 1.1, RDMA Transport 1.0). Values in, values out: the owner of the queue pairs
+//! feeds received capsules and completed work, and carries out the actions that come out. Time is passed in.
+//!
+//! - [`wire`]: commands, completions, data descriptors, RDMA CM's private data;
+//! - `page`: data structures of Identify and Get Log Page;
+//! - [`Target`]: the target's end, with all controllers and queues.
+//!
+//! Names and numbers are those of the NVM Express Base Specification 1.4.
+#![forbid(unsafe_code)]
+
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod limits;
+mod page;
+mod status;
+mod target;
+pub mod wire;
+
+pub use status::Status;
+pub use target::{
+    Action, Admitted, CloseReason, CommandKey, ControllerEvent, IoData, LocalAddress, Namespace, Operation, Port,
+    QueueKey, Referral, Response, Subsystem, Target, TargetConfig,
+};
