@@ -61,7 +61,8 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-diags", 6),
     ("weft-sm-process", 6),
     ("weft-verbs-tools", 6),
-    ("weft-nfs", 6),
+    ("weft-rdma-service", 6),
+    ("weft-nfs", 7),
     ("weft", 8),
     // Tests and judges: only the chores depend on them.
     ("weft-sim", 9),

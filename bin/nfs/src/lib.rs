@@ -4,7 +4,6 @@
 //! - [`relay`] carries RPC of clients over TCP to a server over RDMA;
 //! - [`mount`] mounts a server's directory: `fs` is the FUSE file system, `client` its NFSv3 client;
 //! - `caller` is the client's end of a connection;
-//! - `rdma` drives a queue pair for either end of a connection;
 //! - `export` is the embedded NFSv3 server;
 //! - `tcp` is ONC RPC over TCP, `protocol` what all ends need to know of RPC and NFSv3.
 #![forbid(unsafe_code)]
@@ -18,11 +17,9 @@ mod limits;
 pub mod mount;
 mod mount_table;
 mod protocol;
-mod rdma;
 pub mod relay;
 pub mod serve;
 mod server_name;
-mod signals;
 mod tcp;
 
 use std::process::ExitCode;

@@ -11,14 +11,7 @@ pub const CONNECTIONS_MAX: usize = 4096;
 pub const IDLE_MAX: Duration = Duration::from_secs(15 * 60);
 /// Calls that a client may have unanswered, unless an option says otherwise. Linux's client asks for as many.
 pub const CREDITS: u32 = 128;
-/// Connection requests that wait while the server is busy.
-pub const BACKLOG: i32 = 64;
 
-/// Requests posted to a queue pair's send queue at a time; later ones wait in memory.
-pub const SEND_DEPTH: usize = 256;
-/// SENDs that wait for the peer, besides the replies to its calls: answers to malformed messages, and backchannel calls.
-/// A peer that causes more has stopped receiving, and is disconnected.
-pub const SENDS_WAITING_MAX: usize = 1024;
 /// RDMA READs in progress on one connection.
 pub const READS_IN_PROGRESS: u8 = 16;
 
@@ -27,8 +20,6 @@ pub const READS_IN_PROGRESS: u8 = 16;
 pub const CALL_MEMORY_MAX: usize = 16 << 20;
 /// Memory of one connection for replies with data, in bytes. Later calls wait; one always fits.
 pub const REPLY_MEMORY_MAX: usize = 16 << 20;
-/// Unused registered memory that a connection keeps, in bytes.
-pub const POOL_KEEPS_MAX: usize = 32 << 20;
 
 /// Bytes that the embedded server reads or writes in one call.
 pub const TRANSFER_MAX: u32 = 1 << 20;
@@ -94,3 +85,14 @@ pub const LISTING_BYTES: u32 = 64 << 10;
 
 /// Time limit for the kernel's mount through a relay that was started for it.
 pub const MOUNTED_WITHIN: Duration = Duration::from_secs(150);
+
+#[cfg(test)]
+mod tests {
+    use weft_rdma_service::size_class;
+    use weft_rpcrdma::limits::MESSAGE_MAX_BYTES;
+
+    #[test]
+    fn the_longest_message_fits_into_a_block() {
+        assert!(size_class(MESSAGE_MAX_BYTES).is_some());
+    }
+}

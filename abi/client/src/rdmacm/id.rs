@@ -121,6 +121,15 @@ impl CmId {
         }
     }
 
+    /// The local address, once there is one.
+    pub fn local_addr(&self) -> Option<SockAddr> {
+        // SAFETY: as for `peer_addr`.
+        unsafe {
+            let addr = &raw const (*self.0.ptr).route.addr.src.addr;
+            SockAddr::copy_any(addr)
+        }
+    }
+
     /// The local port of the address.
     pub fn local_port(&self) -> u16 {
         // SAFETY: as above.
@@ -162,8 +171,15 @@ impl CmId {
 
     /// `rdma_reject`, without private data.
     pub fn reject(&self) -> io::Result<()> {
-        // SAFETY: as above.
-        check(unsafe { (self.calls().rdma_reject)(self.0.ptr, std::ptr::null(), 0) })
+        self.reject_with(&[])
+    }
+
+    /// `rdma_reject`, with private data of up to 255 bytes.
+    pub fn reject_with(&self, private_data: &[u8]) -> io::Result<()> {
+        let len = u8::try_from(private_data.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let data = if len == 0 { std::ptr::null() } else { private_data.as_ptr().cast() };
+        // SAFETY: as above, and the private data is alive, too.
+        check(unsafe { (self.calls().rdma_reject)(self.0.ptr, data, len) })
     }
 
     /// `rdma_disconnect`.

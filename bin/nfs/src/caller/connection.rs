@@ -13,6 +13,7 @@ use weft_abi_types::{
 use weft_client::Which;
 use weft_client::rdmacm::{CmId, CmLibrary, ConnParam, Event, EventChannel, IdKey, PeerParam, SockAddr, lookup};
 use weft_client::verbs::Pd;
+use weft_rdma_service::{Completed, Endpoint, EndpointConfig, Work};
 use weft_rpcrdma::limits::{BACKCHANNEL_CREDITS, INLINE_PREFERRED_BYTES};
 use weft_rpcrdma::nfs::CallInfo;
 use weft_rpcrdma::wire::{self, PrivateData};
@@ -24,7 +25,6 @@ use super::lost::Lost;
 use super::offers::Offers;
 use crate::limits::{CONNECTS_WITHIN, READS_IN_PROGRESS, REPLY_UNKNOWN_MAX, SEGMENTS_OF_CALL_MAX};
 use crate::protocol::rpc::system_error;
-use crate::rdma::{Completed, Endpoint, EndpointConfig, Work};
 
 /// Time limit of one step of the connection manager, in milliseconds.
 const STEP_MS: i32 = 2000;

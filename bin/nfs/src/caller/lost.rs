@@ -3,10 +3,9 @@
 use std::fmt;
 use std::io;
 
+use weft_rdma_service::Broken;
 use weft_rpcrdma::PeerFault;
 use weft_tool::errno;
-
-use crate::rdma::Broken;
 
 /// Reason for the end of a connection.
 #[derive(Debug)]

@@ -9,10 +9,12 @@ use std::io;
 
 use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_MW_BIND, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE};
 use weft_client::verbs::{Buffer, Memory, Pd, Window};
+use weft_rdma_service::{Broken, Endpoint, size_class};
 use weft_rpcrdma::{OfferedMemory, RegisteredMemory, Registration, RegistrationFailed};
 
-use crate::limits::{OFFERED_MEMORY_MAX, POOL_KEEPS_MAX};
-use crate::rdma::{Broken, Endpoint, size_class};
+use weft_rdma_service::limits::POOL_KEEPS_MAX;
+
+use crate::limits::OFFERED_MEMORY_MAX;
 
 /// Memory with one key.
 #[derive(Debug)]

@@ -5,12 +5,13 @@
 //! - `nfs3` has the table of procedures, `files`, `names`, `listing` and `volume` execute them;
 //! - `mount` is the protocol that gives out the first handle, `mount_port` its TCP port;
 //! - `identity` is the user of an access, `open_files` and `replies` are what is kept between calls;
-//! - `workers` are the threads.
+//! - `calls` starts the threads.
 //!
 //! Crates exist for the protocol. Their XDR allocates as much as a length field says, before any byte of it arrived, and
 //! their servers insist on a TCP port, which would bypass what the RDMA side enforces.
 
 mod attributes;
+mod calls;
 mod execute;
 mod exported;
 mod files;
@@ -28,12 +29,11 @@ mod replies;
 mod rpc;
 mod tree;
 mod volume;
-mod workers;
 
+pub use calls::{CallWorkers, start_workers};
 pub use exported::{Export, ExportOptions};
 pub use message::{CallBytes, Done, Job, ReplyBytes};
 pub use mount_port::MountPort;
-pub use workers::Workers;
 
 #[cfg(test)]
 mod tests;

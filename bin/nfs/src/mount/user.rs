@@ -34,7 +34,7 @@ pub fn serve(args: &MountArgs, options: &MountOptions, directory: &Path) -> Resu
         bail!("option `vers`: only 3 without the kernel's client");
     }
     // Before any thread starts, so that none of them takes the signals.
-    let signals = crate::signals::ending()?;
+    let signals = weft_rdma_service::ending_signals()?;
     let mounted = connect(args, options)?;
     let session = Session::new(FileSystem(mounted.clone()), directory, &config(args, options))
         .map_err(|error| anyhow::anyhow!("{}: {}", directory.display(), reason(&error)))?;

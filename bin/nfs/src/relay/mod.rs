@@ -26,7 +26,7 @@ pub fn run(args: &RelayArgs) -> Result<()> {
     if args.while_mounted.is_some() {
         detached::begin()?;
     }
-    let signals = crate::signals::ending()?;
+    let signals = weft_rdma_service::ending_signals()?;
     let relay = Relay::listen(args, signals)?;
     outln!("weft nfs relay: listening on {} for {}", relay.address()?, args.server);
     if let Some(directory) = args.while_mounted.clone() {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use weft_client::Which;
 
-use crate::export::{Export, ExportOptions, MountPort, Workers};
+use crate::export::{Export, ExportOptions, MountPort, start_workers};
 use crate::limits::CONNECTIONS_MAX;
 pub use args::ServeArgs;
 use server::Server;
@@ -31,7 +31,7 @@ use service::Service;
 pub fn run(args: &ServeArgs) -> Result<()> {
     ensure!((1..=CONNECTIONS_MAX).contains(&args.connections), "--connections: at least 1, at most {CONNECTIONS_MAX}");
     // Before any thread starts, so that none of them takes the signals.
-    let signals = crate::signals::ending()?;
+    let signals = weft_rdma_service::ending_signals()?;
     let service = match (&args.export, &args.backend) {
         (Some(dir), _) => export(args, dir)?,
         (None, Some(backend)) => Service::Backend(resolve(backend)?),
@@ -57,7 +57,7 @@ fn export(args: &ServeArgs, dir: &std::path::Path) -> Result<Service> {
         let hint = "another server of MOUNT (rpc.mountd) may have it; choose one with --mount-port";
         port.with_context(|| format!("TCP port {}: {hint}", args.mount_port))?.serve(export.clone());
     }
-    Ok(Service::Export(Workers::start(&export).context("cannot start the threads that execute calls")?))
+    Ok(Service::Export(start_workers(&export).context("cannot start the threads that execute calls")?))
 }
 
 fn resolve(backend: &str) -> Result<SocketAddr> {

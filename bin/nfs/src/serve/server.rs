@@ -2,13 +2,12 @@
 //! that execute calls, and lets each session handle its own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use weft_abi_types::{RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_ESTABLISHED, RDMA_PS_TCP};
+use weft_abi_types::{RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_ESTABLISHED};
 use weft_client::Which;
-use weft_client::rdmacm::{CmId, CmLibrary, Event, EventChannel, IdKey, lookup};
+use weft_client::rdmacm::{CmId, Event, EventChannel, IdKey};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::signals::SignalQueue;
 use weft_tool::{errln, errno};
@@ -18,7 +17,7 @@ use super::backend::Backend;
 use super::end::End;
 use super::service::Service;
 use super::session::Session;
-use crate::limits::{BACKLOG, IDLE_MAX};
+use crate::limits::IDLE_MAX;
 
 const CHANNEL: u64 = 0;
 const SIGNALS: u64 = 1;
@@ -50,17 +49,8 @@ impl Server {
     /// # Errors
     /// There is no RDMA device, or the port is in use.
     pub fn listen(which: Which, args: &ServeArgs, port: u16, service: Service, signals: SignalQueue) -> Result<Server> {
-        let library = CmLibrary::load(which)?;
-        let channel = EventChannel::new(library)
-            .map_err(|error| anyhow::anyhow!("{}", errno::text(&error)))
-            .context("no RDMA device; `weft status` and `weft link` show Weft's")?;
-        let listener = match args.bind {
-            Some(ip) => listen_at(&channel, ip, port),
-            // Where IPv6 is off, there is IPv4 alone.
-            None => listen_at(&channel, Ipv6Addr::UNSPECIFIED.into(), port)
-                .or_else(|_| listen_at(&channel, Ipv4Addr::UNSPECIFIED.into(), port)),
-        }
-        .with_context(|| format!("port {port}; choose another with --port, or an address with --bind"))?;
+        let channel = weft_rdma_service::channel(which)?;
+        let listener = weft_rdma_service::listen(&channel, args.bind, port)?;
         let epoll = Epoll::new()?;
         epoll.add(&channel, CHANNEL, Interest::READ)?;
         epoll.add(&signals, SIGNALS, Interest::READ)?;
@@ -250,16 +240,6 @@ impl Server {
 fn deadline(session: &Session) -> Instant {
     let connects_by = session.backend.as_ref().and_then(Backend::deadline);
     connects_by.unwrap_or(session.heard + IDLE_MAX)
-}
-
-fn listen_at(channel: &EventChannel, ip: IpAddr, port: u16) -> Result<CmId> {
-    let text = |error: std::io::Error| anyhow::anyhow!("{ip}: {}", errno::text(&error));
-    let listener = CmId::new(channel, RDMA_PS_TCP).map_err(text)?;
-    let address =
-        lookup(Some(&ip.to_string()), Some(&port.to_string()), 0).map_err(|e| anyhow::anyhow!("{ip}: {e}"))?;
-    listener.bind(&address).map_err(text)?;
-    listener.listen(BACKLOG).map_err(text)?;
-    Ok(listener)
 }
 
 fn described(args: &ServeArgs, service: &Service) -> String {

@@ -2,13 +2,13 @@
 
 use std::net::SocketAddr;
 
-use crate::export::Workers;
+use crate::export::CallWorkers;
 
 /// Service behind the connections.
 #[derive(Debug)]
 pub enum Service {
     /// An exported directory.
-    Export(Workers),
+    Export(CallWorkers),
     /// An NFS server over TCP.
     Backend(SocketAddr),
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use weft_client::rdmacm::{CmId, ConnParam, PeerParam};
-use weft_client::verbs::{Buffer, Pd};
+use weft_client::verbs::{Buffer, Pd, Remote};
+use weft_rdma_service::{Completed, Endpoint, EndpointConfig, Pool, Work};
 use weft_rpcrdma::limits::{BACKCHANNEL_CREDITS, INLINE_PREFERRED_BYTES, MESSAGE_MAX_BYTES};
 use weft_rpcrdma::nfs::CallInfo;
 use weft_rpcrdma::wire::{self, MessageType, PrivateData};
@@ -24,7 +25,6 @@ use crate::limits::{
     BACKCHANNEL_WAITING_MAX, CALL_MEMORY_MAX, COMPLAINTS_MAX, READS_IN_PROGRESS, REPLY_MEMORY_MAX, TRANSFER_MAX,
 };
 use crate::protocol::rpc::system_error;
-use crate::rdma::{Completed, Endpoint, EndpointConfig, Pool, Work};
 use crate::tcp::Outgoing;
 
 /// Properties that the server announces.
@@ -253,7 +253,7 @@ impl Session {
             for read in assembly.reads() {
                 let piece = memory.sge(read.at, read.source.length as usize);
                 self.statistics.bytes_in += u64::from(read.source.length);
-                self.endpoint.post(Work::Read(id, piece, read.source))?;
+                self.endpoint.post(Work::Read(id, piece, remote(read.source)))?;
             }
             Message::Registered(memory, len)
         };
@@ -305,7 +305,7 @@ impl Session {
                 Message::Gone => CallBytes::Inline(Vec::new()),
             };
             let memory = call.reply.as_ref().map(Buffer::memory);
-            workers.submit(Job { session: self.key, call: id, client: self.client.clone(), message, memory });
+            workers.submit(self.key, Job { session: self.key, call: id, client: self.client.clone(), message, memory });
             self.waiting.pop_front();
         }
         Ok(())
@@ -365,7 +365,7 @@ impl Session {
             for write in writes {
                 let piece = memory.sge(write.source.start, write.source.len());
                 self.statistics.bytes_out += write.source.len() as u64;
-                self.endpoint.post(Work::Write(piece, write.target))?;
+                self.endpoint.post(Work::Write(piece, remote(write.target)))?;
             }
         }
         Ok(self.endpoint.post(Work::Send { bytes, invalidate: send.invalidate, holds: memory })?)
@@ -473,6 +473,11 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Returns a segment as verbs name memory.
+fn remote(segment: wire::Segment) -> Remote {
+    Remote { addr: segment.offset, rkey: segment.handle }
 }
 
 /// Returns the bytes of a SEND whose message is in registered memory.

@@ -1,5 +1,5 @@
 //! Queue pair of one connection: posts receives and requests, and turns completions into events. The same for both ends:
-//! the owner feeds a `Responder` or a `Requester` with the events and posts the work that comes out.
+//! the owner feeds its protocol's state machine with the events and posts the work that comes out.
 //!
 //! Requests that the send queue has no room for wait in their order. A queue pair completes its requests in order, so a
 //! list of posted ones says which request a completion is about.
@@ -11,7 +11,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_QPT_RC, IBV_WC_WR_FLUSH_ERR};
 use weft_client::rdmacm::CmId;
 use weft_client::verbs::{Buffer, Channel, Cq, Op, Pd, Qp, QpRequest, Remote, SendRequest, Sge, Window};
-use weft_rpcrdma::wire::Segment;
 
 use crate::limits::{SEND_DEPTH, SENDS_WAITING_MAX};
 
@@ -37,9 +36,9 @@ pub struct EndpointConfig {
 #[derive(Debug)]
 pub enum Work<T> {
     /// RDMA READ into registered memory.
-    Read(T, Sge, Segment),
+    Read(T, Sge, Remote),
     /// RDMA WRITE from registered memory.
-    Write(Sge, Segment),
+    Write(Sge, Remote),
     /// SEND of these bytes, which are copied.
     Send {
         /// Header and inline message.
@@ -188,11 +187,10 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
     }
 
     fn post_now(&mut self, work: Work<T>) -> Result<(), Broken> {
-        let remote = |segment: &Segment| Remote { addr: segment.offset, rkey: segment.handle };
         // Only READs and SENDs report success: a SEND completes after the WRITEs before it.
         let (posted, piece, op, signaled) = match work {
-            Work::Read(tag, piece, from) => (Posted::Read(tag), piece, Op::Read(remote(&from)), true),
-            Work::Write(piece, to) => (Posted::Write, piece, Op::Write(remote(&to)), false),
+            Work::Read(tag, piece, from) => (Posted::Read(tag), piece, Op::Read(from), true),
+            Work::Write(piece, to) => (Posted::Write, piece, Op::Write(to), false),
             Work::Send { bytes, invalidate, holds } => {
                 let Some(slot) = self.free.pop() else { return Err(Broken::Stuck) };
                 let len = bytes.len().min(self.config.send_bytes);
@@ -283,8 +281,8 @@ impl<T> AsFd for Endpoint<T> {
 /// Returns the field's name of a request.
 fn name<T>(posted: Option<&Posted<T>>) -> &'static str {
     match posted {
-        Some(Posted::Read(_)) => "RDMA READ of the call's arguments",
-        Some(Posted::Write) => "RDMA WRITE of a reply",
+        Some(Posted::Read(_)) => "RDMA READ of the peer's data",
+        Some(Posted::Write) => "RDMA WRITE to the peer",
         Some(Posted::Bind) => "bind of a memory window",
         Some(Posted::Send(..)) => "SEND",
         None => "a request",

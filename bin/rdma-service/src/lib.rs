@@ -1,0 +1,20 @@
+//! Parts that services on RDMA share (`weft nfs`, `weft nvme`), made of librdmacm and verbs alone.
+//!
+//! - [`Endpoint`] is a connection's queue pair with its receives and sends; [`Pool`] has registered memory for data;
+//! - [`listen`] opens a port;
+//! - [`Workers`] are threads that do work which may wait for a disk, so that one thread can drive all connections;
+//! - [`ending_signals`] are those that end a service.
+#![forbid(unsafe_code)]
+
+mod endpoint;
+pub mod limits;
+mod listener;
+mod pool;
+mod signals;
+mod workers;
+
+pub use endpoint::{Broken, Completed, Endpoint, EndpointConfig, Work};
+pub use listener::{channel, listen};
+pub use pool::{Pool, size_class};
+pub use signals::ending_signals;
+pub use workers::Workers;
