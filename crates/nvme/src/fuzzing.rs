@@ -10,14 +10,8 @@ const SIZE: u64 = 1 << 20;
 
 /// Returns a small configuration.
 pub fn configuration() -> TargetConfig {
-    let namespace = Namespace {
-        id: 1,
-        blocks: SIZE >> 9,
-        block_shift: 9,
-        nguid: [1; 16],
-        uuid: [2; 16],
-        read_only: false,
-    };
+    let namespace =
+        Namespace { id: 1, blocks: SIZE >> 9, block_shift: 9, nguid: [1; 16], uuid: [2; 16], read_only: false };
     let subsystem = Subsystem {
         nqn: "nqn.2026-01.io.weft:disk".into(),
         serial: "1".into(),

@@ -48,10 +48,13 @@ impl Entry<'_> {
         Builder::new(ENTRY_LEN)
             .u8(0, TRANSPORT_RDMA)
             .u8(1, if self.is_ipv6 { 2 } else { 1 })
-            .u8(2, match self.kind {
-                EntryKind::Referral => 1,
-                EntryKind::Nvm => 2,
-            })
+            .u8(
+                2,
+                match self.kind {
+                    EntryKind::Referral => 1,
+                    EntryKind::Nvm => 2,
+                },
+            )
             .u8(3, TREQ)
             .u16(4, self.port_id)
             .u16(6, DYNAMIC)

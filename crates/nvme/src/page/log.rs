@@ -17,13 +17,7 @@ pub fn errors() -> Vec<u8> {
 
 /// SMART and health information: nothing is wrong, and nothing wears.
 pub fn health(read_commands: u64, write_commands: u64) -> Vec<u8> {
-    Builder::new(512)
-        .u16(1, TEMPERATURE_K)
-        .u8(3, 100)
-        .u8(4, 10)
-        .u64(64, read_commands)
-        .u64(80, write_commands)
-        .finish()
+    Builder::new(512).u16(1, TEMPERATURE_K).u8(3, 100).u8(4, 10).u64(64, read_commands).u64(80, write_commands).finish()
 }
 
 /// Firmware slots: the first one is active.
@@ -69,9 +63,10 @@ mod tests {
 
     #[test]
     fn pages_have_their_lengths() {
-        assert_eq!([errors(), health(1, 2), firmware_slots("0.1"), changed_namespaces()].map(|page| page.len()), [
-            64, 512, 512, 4096
-        ]);
+        assert_eq!(
+            [errors(), health(1, 2), firmware_slots("0.1"), changed_namespaces()].map(|page| page.len()),
+            [64, 512, 512, 4096]
+        );
         assert_eq!(health(5, 6)[64], 5);
     }
 }

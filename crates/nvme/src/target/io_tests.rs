@@ -23,10 +23,7 @@ fn refused(command: &Command, capsule: &[u8]) -> u16 {
 fn reads_and_writes_name_bytes() {
     let host = Descriptor::Host(memory(1024));
     let read = begin(&command(IoOpcode::READ, 3, 2, host), &[], &NAMESPACE);
-    assert_eq!(
-        read,
-        Ok(IoStep::Execute(Operation::Read { offset: 1536, length: 1024 }, IoData::Host(memory(1024))))
-    );
+    assert_eq!(read, Ok(IoStep::Execute(Operation::Read { offset: 1536, length: 1024 }, IoData::Host(memory(1024)))));
     let in_capsule = Descriptor::InCapsule { offset: 4, length: 512 };
     let capsule: Vec<u8> = (0..516).map(|at| (at % 251) as u8).collect();
     let mut write = command(IoOpcode::WRITE, 999, 1, in_capsule);
@@ -47,9 +44,8 @@ fn each_wrong_field_has_its_status() {
     let far = command(IoOpcode::READ, u32::MAX, 1, host(512)).with_cdw(11, u32::MAX);
     assert_eq!(refused(&far, &[]), Status::LBA_OUT_OF_RANGE.code());
     let in_capsule = |offset, length| Descriptor::InCapsule { offset, length };
-    let write = |offset, length, blocks| {
-        refused(&command(IoOpcode::WRITE, 0, blocks, in_capsule(offset, length)), &[0; 600])
-    };
+    let write =
+        |offset, length, blocks| refused(&command(IoOpcode::WRITE, 0, blocks, in_capsule(offset, length)), &[0; 600]);
     assert_eq!(write(89, 512, 1), Status::SGL_OFFSET_INVALID.code());
     assert_eq!(write(u64::MAX, 512, 1), Status::SGL_OFFSET_INVALID.code());
     assert_eq!(write(0, 1024, 2), Status::SGL_OFFSET_INVALID.code());
@@ -66,7 +62,8 @@ fn each_wrong_field_has_its_status() {
 fn a_transfer_has_a_greatest_length() {
     let large = Namespace { blocks: 1 << 20, ..NAMESPACE };
     let blocks = TRANSFER_BYTES_MAX >> 9;
-    let read = |blocks: u32| begin(&command(IoOpcode::READ, 0, blocks, Descriptor::Host(memory(blocks << 9))), &[], &large);
+    let read =
+        |blocks: u32| begin(&command(IoOpcode::READ, 0, blocks, Descriptor::Host(memory(blocks << 9))), &[], &large);
     assert!(read(blocks).is_ok());
     assert_eq!(read(blocks + 1), Err(Status::INVALID_FIELD.final_one()));
 }
@@ -99,7 +96,10 @@ fn ranges_are_fetched_and_checked() {
     let in_capsule = Descriptor::InCapsule { offset: 0, length: 32 };
     let done = begin(&dataset(2, in_capsule), &ranges, &NAMESPACE);
     assert_eq!(done, Ok(IoStep::Execute(Operation::Deallocate(vec![(5120, 1024)]), IoData::None)));
-    assert_eq!(refused(&dataset(2, in_capsule), &[range(999, 2), range(0, 1)].concat()), Status::LBA_OUT_OF_RANGE.code());
+    assert_eq!(
+        refused(&dataset(2, in_capsule), &[range(999, 2), range(0, 1)].concat()),
+        Status::LBA_OUT_OF_RANGE.code()
+    );
     let hint = dataset(1, in_capsule).with_cdw(11, 0);
     assert_eq!(begin(&hint, &ranges, &NAMESPACE), Ok(IoStep::Execute(Operation::Deallocate(vec![]), IoData::None)));
 }
@@ -107,7 +107,8 @@ fn ranges_are_fetched_and_checked() {
 #[test]
 fn zeroes_may_be_longer_than_a_transfer() {
     let large = Namespace { blocks: 1 << 20, ..NAMESPACE };
-    let zeroes = command(IoOpcode::WRITE_ZEROES, 1, 0x1_0000, Descriptor::Host(memory(0))).with_cdw(12, 0xffff | ZERO_BY_DEALLOCATE);
+    let zeroes = command(IoOpcode::WRITE_ZEROES, 1, 0x1_0000, Descriptor::Host(memory(0)))
+        .with_cdw(12, 0xffff | ZERO_BY_DEALLOCATE);
     let operation = Operation::WriteZeroes { offset: 512, length: 512 << 16, deallocate: true, durable: false };
     assert_eq!(begin(&zeroes, &[], &large), Ok(IoStep::Execute(operation, IoData::None)));
 }

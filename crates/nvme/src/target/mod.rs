@@ -21,7 +21,7 @@ pub use config::{LocalAddress, Namespace, Port, Referral, Subsystem, TargetConfi
 use crate::Status;
 use crate::limits::{ASYNC_EVENTS_MAX, CONNECTS_WITHIN, CONTROLLER_ID_MAX, CONTROLLERS_MAX, KEEP_ALIVE_GRANULARITY};
 use crate::wire::{
-    AcceptData, AdminOpcode, CONNECT_DATA_LEN, COMMAND_LEN, Command, ConnectData, ConnectFields, ConnectRequest,
+    AcceptData, AdminOpcode, COMMAND_LEN, CONNECT_DATA_LEN, Command, ConnectData, ConnectFields, ConnectRequest,
     Descriptor, FabricsType, HostMemory, IoOpcode, OPCODE_FABRICS, PropertyOffset, RequestError,
 };
 use admin::Context;
@@ -218,7 +218,12 @@ impl Target {
             let event = ControllerEvent::Failed { opcode: open.opcode, status };
             self.actions.push_back(Action::Log(key.queue, event));
         }
-        self.actions.push_back(Action::Respond(Response { command: key, data, completion, invalidate: open.invalidate }));
+        self.actions.push_back(Action::Respond(Response {
+            command: key,
+            data,
+            completion,
+            invalidate: open.invalidate,
+        }));
     }
 
     /// Handles a command on a connection that is no controller's queue yet.

@@ -1,7 +1,7 @@
 //! Connect (NVMe-oF 1.1 §3.3): it makes a connection a queue of a controller.
 
-use super::{Command, DISCOVERY_NQN, FabricsType, HostMemory, OPCODE_FABRICS, read_text};
 use super::descriptor::Descriptor;
+use super::{Command, DISCOVERY_NQN, FabricsType, HostMemory, OPCODE_FABRICS, read_text};
 
 /// Bytes of Connect's data.
 pub const CONNECT_DATA_LEN: usize = 1024;

@@ -51,9 +51,7 @@ impl Descriptor {
         let [a, b, c, d, e, f, g, h, l0, l1, l2, x0, x1, x2, x3, kind] = *bytes;
         let address = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         match kind {
-            IN_CAPSULE => {
-                Ok(Descriptor::InCapsule { offset: address, length: u32::from_le_bytes([l0, l1, l2, x0]) })
-            }
+            IN_CAPSULE => Ok(Descriptor::InCapsule { offset: address, length: u32::from_le_bytes([l0, l1, l2, x0]) }),
             KEYED | KEYED_INVALIDATE => Ok(Descriptor::Host(HostMemory {
                 address,
                 length: u32::from_le_bytes([l0, l1, l2, 0]),
