@@ -63,6 +63,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-verbs-tools", 6),
     ("weft-rdma-service", 6),
     ("weft-nfs", 7),
+    ("weft-nvme-process", 7),
     ("weft", 8),
     // Tests and judges: only the chores depend on them.
     ("weft-sim", 9),

@@ -86,6 +86,8 @@ pub enum Command {
     Perf(crate::perf::PerfArgs),
     /// Serve NFS over RDMA: weft nfs serve --export DIR
     Nfs(weft_nfs::NfsArgs),
+    /// Serve NVMe namespaces over RDMA: weft nvme target --namespace FILE
+    Nvme(weft_nvme_process::NvmeArgs),
     /// Run the daemon (programs start it on demand)
     Daemon(daemon::DaemonArgs),
     /// Print a shell's completions of weft's commands

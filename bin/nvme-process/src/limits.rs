@@ -1,0 +1,18 @@
+//! Bounds on everything that a peer may ask for, besides those of `weft-nvme`.
+
+/// Connections at a time, unless an option says otherwise: each is a queue, and has about half a mebibyte of receives.
+pub const CONNECTIONS: usize = 128;
+/// Highest number of connections that the option takes.
+pub const CONNECTIONS_MAX: usize = 4096;
+/// I/O queues of a controller, unless an option or a configuration says otherwise.
+pub const IO_QUEUES: u16 = 16;
+/// RDMA READs in progress on one connection.
+pub const READS_IN_PROGRESS: u8 = 16;
+/// Memory of one connection for data, in bytes. Later commands wait; one always fits.
+pub const DATA_MEMORY_MAX: usize = 16 << 20;
+/// Lines about one connection's failed commands, so that a host cannot fill the log.
+pub const COMPLAINTS_MAX: u32 = 20;
+/// Bytes that a thread writes at a time where a file system cannot set ranges to zero.
+pub const ZEROES_BYTES: usize = 64 << 10;
+/// Longest configuration file, in bytes.
+pub const CONFIG_BYTES_MAX: u64 = 16 << 20;

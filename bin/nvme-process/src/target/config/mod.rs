@@ -1,0 +1,7 @@
+//! Configuration: from the command line, or from a file in nvmetcli's format.
+
+mod identity;
+mod nvmetcli;
+mod setup;
+
+pub use setup::{Listen, Setup, setup};

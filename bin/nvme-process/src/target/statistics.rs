@@ -1,0 +1,53 @@
+//! Counters of one connection, for the line at its end.
+
+use std::fmt;
+use std::time::Instant;
+
+/// Counters.
+#[derive(Debug)]
+pub struct Statistics {
+    since: Instant,
+    /// Commands answered.
+    pub commands: u64,
+    /// Bytes that RDMA READs brought: data that the host wrote.
+    pub bytes_in: u64,
+    /// Bytes that RDMA WRITEs took away: data that the host read.
+    pub bytes_out: u64,
+}
+
+impl Statistics {
+    /// Begins now.
+    pub fn new() -> Statistics {
+        Statistics { since: Instant::now(), commands: 0, bytes_in: 0, bytes_out: 0 }
+    }
+}
+
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.since.elapsed().as_secs();
+        let commands = if self.commands == 1 { "command" } else { "commands" };
+        write!(f, "{} {commands}, ", self.commands)?;
+        write!(f, "{} read and {} written by RDMA, in {seconds} s", size(self.bytes_out), size(self.bytes_in))
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        1_048_576..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_and_numbers_are_right() {
+        let line = Statistics { commands: 1, bytes_in: 1536, bytes_out: 5 << 20, ..Statistics::new() }.to_string();
+        assert_eq!(line, "1 command, 5.0 MiB read and 1.5 KiB written by RDMA, in 0 s");
+        assert_eq!((size(0), size(3 << 30)), ("0 B".into(), "3.0 GiB".into()));
+    }
+}

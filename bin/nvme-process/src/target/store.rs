@@ -1,0 +1,249 @@
+//! Store of a namespace: a file or a block device. Its operations may wait for a disk.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, ioctl_blksszget};
+use rustix::io::Errno;
+use weft_client::verbs::Memory;
+use weft_nvme::{Operation, Status};
+use weft_tool::errno;
+
+use crate::limits::ZEROES_BYTES;
+
+/// Block sizes as powers of two.
+const BLOCK_512: u8 = 9;
+const BLOCK_4096: u8 = 12;
+
+/// Data of an operation, in this process.
+#[derive(Debug)]
+pub enum Data {
+    /// The operation has none.
+    None,
+    /// Bytes of a capsule.
+    Bytes(Vec<u8>),
+    /// Registered memory, from its begin.
+    Registered(Memory),
+}
+
+/// File or block device.
+#[derive(Debug)]
+pub struct Store {
+    file: File,
+    name: String,
+    is_device: bool,
+}
+
+/// Size of a store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    /// Number of blocks.
+    pub blocks: u64,
+    /// Size of a block as a power of two.
+    pub block_shift: u8,
+}
+
+impl Store {
+    /// Opens a file or a block device. `block_size` is a size that the user asks for.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or has no whole block.
+    pub fn open(path: &Path, read_only: bool, block_size: Option<u32>) -> Result<(Store, Geometry)> {
+        let name = path.display().to_string();
+        let kind = std::fs::metadata(path).map_err(|error| anyhow::anyhow!("{name}: {}", errno::text(&error)))?;
+        let is_device = kind.file_type().is_block_device();
+        ensure!(is_device || kind.is_file(), "{name}: neither a file nor a block device");
+        // A device that is mounted, or another program's, is refused.
+        let flags = if is_device { OFlags::EXCL } else { OFlags::empty() };
+        let mut options = OpenOptions::new();
+        options.read(true).write(!read_only).custom_flags(flags.bits() as i32);
+        let mut file = options.open(path).map_err(|error| anyhow::anyhow!("{name}: {}", errno::text(&error)))?;
+        let bytes = file.seek(SeekFrom::End(0)).with_context(|| format!("{name}: its size"))?;
+        let sector = if is_device { ioctl_blksszget(&file).ok() } else { None };
+        let block_shift = block_shift(bytes, sector, block_size);
+        let blocks = bytes >> block_shift;
+        ensure!(blocks > 0, "{name}: it has {bytes} bytes, which is less than a block; make it larger (truncate -s)");
+        Ok((Store { file, name, is_device }, Geometry { blocks, block_shift }))
+    }
+
+    /// Executes an operation. A Read leaves its data in the memory.
+    ///
+    /// # Errors
+    /// The status for the host.
+    pub fn execute(&self, operation: &Operation, data: &Data) -> Result<(), Status> {
+        let (done, fault) = match operation {
+            Operation::Read { offset, length } => (self.read(*offset, *length as usize, data), Status::READ_ERROR),
+            Operation::Write { offset, length, durable } => {
+                let written = self.write(*offset, *length as usize, data);
+                (written.and_then(|()| self.sync(*durable)), Status::WRITE_FAULT)
+            }
+            Operation::Compare { offset, length } => return self.compare(*offset, *length as usize, data),
+            Operation::WriteZeroes { offset, length, deallocate, durable } => {
+                let zeroed = self.zero(*offset, *length, *deallocate);
+                (zeroed.and_then(|()| self.sync(*durable)), Status::WRITE_FAULT)
+            }
+            Operation::Deallocate(ranges) => {
+                let freed = ranges.iter().try_for_each(|(offset, length)| self.free(*offset, *length));
+                (freed, Status::WRITE_FAULT)
+            }
+            Operation::Flush => (self.sync(true), Status::WRITE_FAULT),
+        };
+        done.map_err(|error| self.status(&error, fault))
+    }
+
+    /// Prints the reason of a failure, and returns its status.
+    fn status(&self, error: &io::Error, fault: Status) -> Status {
+        weft_tool::errln!("weft nvme target: {}: {}", self.name, errno::text(error));
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Status::CAPACITY_EXCEEDED,
+            _ => fault,
+        }
+    }
+
+    fn read(&self, mut offset: u64, length: usize, data: &Data) -> io::Result<()> {
+        let Data::Registered(memory) = data else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let mut at = 0;
+        while at < length {
+            match memory.read_file(&self.file, offset, at, length - at)? {
+                0 => return Err(io::Error::other("the file became shorter")),
+                count => {
+                    at += count;
+                    offset += count as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, mut offset: u64, length: usize, data: &Data) -> io::Result<()> {
+        let memory = match data {
+            Data::Registered(memory) => memory,
+            Data::Bytes(bytes) => return self.file.write_all_at(bytes, offset),
+            Data::None => return Err(io::ErrorKind::InvalidInput.into()),
+        };
+        let mut at = 0;
+        while at < length {
+            match memory.write_file(&self.file, offset, at, length - at)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => {
+                    at += count;
+                    offset += count as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&self, offset: u64, length: usize, data: &Data) -> Result<(), Status> {
+        let mut wanted = vec![0; length];
+        match data {
+            Data::Registered(memory) => memory.read(0, &mut wanted),
+            Data::Bytes(bytes) if bytes.len() == length => wanted.copy_from_slice(bytes),
+            Data::Bytes(_) | Data::None => return Err(Status::INTERNAL),
+        }
+        let mut found = vec![0; length];
+        self.file.read_exact_at(&mut found, offset).map_err(|error| self.status(&error, Status::READ_ERROR))?;
+        if found == wanted { Ok(()) } else { Err(Status::COMPARE_FAILURE.final_one()) }
+    }
+
+    fn sync(&self, durable: bool) -> io::Result<()> {
+        if durable { self.file.sync_data() } else { Ok(()) }
+    }
+
+    /// Sets bytes to zero, by the file system if it can.
+    fn zero(&self, offset: u64, length: u64, deallocate: bool) -> io::Result<()> {
+        let free = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let keep = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+        let flags = if deallocate { [free, keep] } else { [keep, free] };
+        // A hole in a file reads as zeros, so it is better than bytes that are written. A device keeps its blocks.
+        for flags in flags.into_iter().take(if self.is_device && !deallocate { 1 } else { 2 }) {
+            match fallocate(&self.file, flags, offset, length) {
+                Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NODEV) => {}
+                done => return Ok(done?),
+            }
+        }
+        let zeroes = vec![0; ZEROES_BYTES];
+        let mut at = 0;
+        while at < length {
+            let count = (length - at).min(ZEROES_BYTES as u64);
+            self.file.write_all_at(zeroes.get(..count as usize).unwrap_or_default(), offset + at)?;
+            at += count;
+        }
+        Ok(())
+    }
+
+    /// Frees the space of bytes, which then read as zeros.
+    fn free(&self, offset: u64, length: u64) -> io::Result<()> {
+        match fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length) {
+            // Zeros are what the namespace promises.
+            Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NODEV) => self.zero(offset, length, false),
+            done => Ok(done?),
+        }
+    }
+}
+
+/// Returns the size of a block: the user's, the device's, or the largest one that divides the file.
+fn block_shift(bytes: u64, sector: Option<u32>, asked: Option<u32>) -> u8 {
+    match asked.into_iter().chain(sector).max() {
+        Some(size) if size >= 4096 => BLOCK_4096,
+        Some(_) => BLOCK_512,
+        None if bytes.is_multiple_of(4096) => BLOCK_4096,
+        None => BLOCK_512,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store(name: &str, bytes: &[u8]) -> (Store, Geometry, std::path::PathBuf) {
+        let path = std::env::temp_dir().join(format!("weft-nvme-{name}-{}", std::process::id()));
+        std::fs::write(&path, bytes).expect("a file");
+        let (store, geometry) = Store::open(&path, false, None).expect("a store");
+        (store, geometry, path)
+    }
+
+    #[test]
+    fn blocks_are_as_large_as_the_file_permits() {
+        assert_eq!(
+            [(8192, None), (8192 + 512, None), (0, None)].map(|(bytes, sector)| block_shift(bytes, sector, None)),
+            [12, 9, 12]
+        );
+        assert_eq!((block_shift(8192, Some(512), None), block_shift(8192, None, Some(512))), (9, 9));
+        // A block is never smaller than the device's.
+        assert_eq!(block_shift(8192, Some(4096), Some(512)), 12);
+    }
+
+    #[test]
+    fn writes_compare_and_are_zeroed() {
+        let (store, geometry, path) = store("ops", &[7; 8192]);
+        assert_eq!(geometry, Geometry { blocks: 2, block_shift: 12 });
+        let data = Data::Bytes(vec![1; 512]);
+        assert_eq!(store.execute(&Operation::Write { offset: 512, length: 512, durable: true }, &data), Ok(()));
+        assert_eq!(store.execute(&Operation::Compare { offset: 512, length: 512 }, &data), Ok(()));
+        let differs = store.execute(&Operation::Compare { offset: 0, length: 512 }, &data);
+        assert_eq!(differs, Err(Status::COMPARE_FAILURE.final_one()));
+        let zeroes = Operation::WriteZeroes { offset: 1024, length: 512, deallocate: false, durable: false };
+        assert_eq!(store.execute(&zeroes, &Data::None), Ok(()));
+        assert_eq!(store.execute(&Operation::Deallocate(vec![(4096, 4096)]), &Data::None), Ok(()));
+        assert_eq!(store.execute(&Operation::Flush, &Data::None), Ok(()));
+        let bytes = std::fs::read(&path).expect("the file");
+        let runs: Vec<_> = bytes.chunks(512).map(|block| block[0]).collect();
+        assert_eq!(runs, [7, 1, 0, 7, 7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0]);
+        std::fs::remove_file(path).expect("removed");
+    }
+
+    #[test]
+    fn a_file_without_a_block_is_refused() {
+        let path = std::env::temp_dir().join(format!("weft-nvme-short-{}", std::process::id()));
+        std::fs::write(&path, [0; 100]).expect("a file");
+        let error = Store::open(&path, false, None).expect_err("too short").to_string();
+        assert!(error.contains("less than a block"), "{error}");
+        std::fs::remove_file(&path).expect("removed");
+        let missing = Store::open(&path, false, None).expect_err("missing").to_string();
+        assert!(missing.ends_with("No such file or directory"), "{missing}");
+    }
+}
