@@ -52,6 +52,8 @@ const NEEDED: &[(&str, &str)] = &[
     // NFS in the guest: mount.nfs, and the exports of Linux's server.
     ("nfs-common", "/usr/sbin/mount.nfs"),
     ("nfs-kernel-server", "/usr/sbin/exportfs"),
+    // NVMe over RDMA in the guest.
+    ("nvme-cli", "/usr/sbin/nvme"),
     // Mounts of ordinary users, and programs that use them.
     ("fuse3", "/usr/bin/fusermount3"),
     ("git", "/usr/bin/git"),
