@@ -25,8 +25,8 @@ pub struct Options {
     /// with loss to Linux's rxe. A round takes one to two seconds. [default: a sample]
     #[arg(long, value_name = "ROUNDS")]
     soak: Option<u32>,
-    /// Let the models of shared memory (ring loom) preempt threads three times in a run instead of twice, which takes
-    /// many minutes.
+    /// Run all cases of large tables instead of a sample, and let the models of shared memory (ring loom) preempt threads
+    /// three times in a run instead of twice, which takes many minutes.
     #[arg(long)]
     all: bool,
     /// Continue after a ring has failed.
@@ -138,6 +138,9 @@ fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, 
     command.env("WEFT_SKIPS", skips).env("WEFT_REPORT", report).stdout(Stdio::piped());
     if options.quick {
         command.env("WEFT_QUICK", "1");
+    }
+    if options.all {
+        command.env("WEFT_ALL", "1");
     }
     if name == "loom" {
         // Its own target directory: the flag concerns every crate.

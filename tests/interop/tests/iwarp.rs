@@ -60,13 +60,13 @@ fn both_ends_take_the_same_path() {
     if !skip::have(name, TOOLS) {
         return;
     }
-    let mut table = Table::new(name);
+    let mut table = Table::sampling(name, 3, 0);
     for path in Path::ALL {
         let lab = Lab::new(Shape::One).expect("a lab").on(path);
         table.case(&format!("{}: a device", path.name()), || add(&lab, lab.server()));
         for (number, mover) in MOVERS.iter().enumerate() {
             let who = Who::BOTH[number % 2];
-            table.case(&format!("{} {mover} {who:?}", path.name()), || {
+            table.sampled(&format!("{} {mover} {who:?}", path.name()), || {
                 by_tcp(&lab, &perftest(&lab, mover).who(who), path == Path::Wire)
             });
         }
@@ -75,7 +75,7 @@ fn both_ends_take_the_same_path() {
     table.case("a device", || add(&lab, lab.server()));
     for mover in MOVERS {
         for wire in ["server", "client"] {
-            table.case(&format!("{mover}, the {wire} asks for packets"), || {
+            table.sampled(&format!("{mover}, the {wire} asks for packets"), || {
                 let (here, there) = (asking(wire == "server"), asking(wire == "client"));
                 by_tcp(&lab, &perftest(&lab, mover).under(here, there), true)
             });
@@ -203,13 +203,15 @@ fn programs(name: &'static str, shape: Shape, path: Path) {
         return;
     }
     let lab = Lab::new(shape).expect("a lab").on(path);
-    let mut table = Table::new(name);
+    // Both paths within one namespace run half of the programs, each the other half.
+    let (one_in, first) = if matches!(shape, Shape::One) { (2, usize::from(path == Path::Wire)) } else { (1, 0) };
+    let mut table = Table::sampling(name, one_in, first);
     table.case("rdma link add siw0 type siw", || lab.sides().iter().try_for_each(|side| add(&lab, side)));
     table.case("the device is an RNIC", || shown(&lab));
     let address = lab.server().v4;
     for who in Who::BOTH {
         for options in ["-C 20", "-C 5 -S 65535 -V", "-C 3 -V -q"] {
-            table.case(&format!("rping {options} {who:?}"), || {
+            table.sampled(&format!("rping {options} {who:?}"), || {
                 let ends = Ends::new("rping", &format!("-v {options}")).each("-s", &format!("-c -a {address}"));
                 pings(&lab, &ends.who(who))
             });
@@ -226,7 +228,7 @@ fn programs(name: &'static str, shape: Shape, path: Path) {
         ("rstream", "-S 20000 -I 5 -C 10 -T v", "custom"),
         ("riostream", "-S 5000 -I 5 -C 10 -T v", "custom"),
     ] {
-        table.case(&format!("{tool} {options}"), || {
+        table.sampled(&format!("{tool} {options}"), || {
             let ends = Ends::new(tool, options).each(&format!("-b {address}"), &format!("-s {address}"));
             ends.judged(&lab, |client, _| {
                 ensure!(client.contains(wanted), "no {wanted}");
@@ -243,7 +245,7 @@ fn programs(name: &'static str, shape: Shape, path: Path) {
         ("ib_write_lat", "-s 2 -n 500"),
         ("ib_read_lat", "-s 8 -n 500"),
     ] {
-        table.case(&format!("{tool} -R {options}"), || {
+        table.sampled(&format!("{tool} -R {options}"), || {
             let ends = Ends::new(tool, &format!("-R -F -d siw0 {options}")).each("", address);
             until_late_enough(TRIES, &[REFUSED, FREED], |_| {
                 ends.judged(&lab, |client, _| {
@@ -258,7 +260,7 @@ fn programs(name: &'static str, shape: Shape, path: Path) {
     }
     table.case("qperf -cm 1", || qperf(&lab));
     for agreement in AGREEMENTS {
-        table.case(&format!("WEFT_MPA={agreement}"), || {
+        table.sampled(&format!("WEFT_MPA={agreement}"), || {
             let ends = Ends::new("rping", "-v -C 10 -S 30000 -V").each("-s", &format!("-c -a {address}"));
             let with = |words: &[String]| {
                 let front = ["env".to_owned(), format!("WEFT_MPA={agreement}")];

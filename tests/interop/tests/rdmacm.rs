@@ -57,13 +57,14 @@ fn utils(name: &'static str, shape: Shape, path: Path, turns: &[(Who, bool)]) {
         // its successor of another namespace does not know them again.
         lab.device(lab.client()).expect("a device of root's daemon");
     }
-    let mut table = Table::new(name);
+    // The paths and shapes share the product.
+    let mut table = Table::sampling(name, 3, usize::from(path == Path::Wire));
     for &(who, ipv6) in turns {
         let server = lab.server();
         let address = if ipv6 { server.v6 } else { server.v4 };
         let label = |what: &str| format!("{what} {address} {who:?}");
         for options in ["-C 20", "-C 5 -S 65535 -V", "-C 3 -V -q"] {
-            table.case(&label(&format!("rping {options}")), || rping(&lab, who, address, options));
+            table.sampled(&label(&format!("rping {options}")), || rping(&lab, who, address, options));
         }
         table.case(&label("rping -P"), || persistent(&lab, who, address));
         let bind = format!("-b {address}");
@@ -76,7 +77,7 @@ fn utils(name: &'static str, shape: Shape, path: Path, turns: &[(Who, bool)]) {
             ("udaddy", ""),
             ("udaddy", "-c 4 -C 20 -S 900"),
         ] {
-            table.case(&label(&format!("{tool} {options}")), || {
+            table.sampled(&label(&format!("{tool} {options}")), || {
                 let ends = Ends::new(tool, &format!("{family} {options}")).each(&bind, &aim).who(who);
                 ends.judged(&lab, |client, server| {
                     ensure!(client.contains("return status 0") && server.contains("return status 0"), "no status 0");

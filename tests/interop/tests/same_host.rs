@@ -45,12 +45,12 @@ fn packets_pass_where_they_are_asked_for_and_nowhere_else() {
     if !skip::have("packets_pass_where_they_are_asked_for_and_nowhere_else", NEEDED) {
         return;
     }
-    let mut table = Table::new("packets within a host");
+    let mut table = Table::sampling("packets within a host", 3, 0);
     for path in Path::ALL {
         let lab = Lab::new(Shape::One).expect("a lab").on(path);
         for (number, (tool, args)) in PROGRAMS.iter().enumerate() {
             let who = Who::BOTH[number % 2];
-            table.case(&format!("{} {tool} {args} {who:?}", path.name()), || {
+            table.sampled(&format!("{} {tool} {args} {who:?}", path.name()), || {
                 forget_xrc_files();
                 let pair = pair(&lab, tool, args)?.who(who);
                 let before = lab.datagrams(lab.client())?;
@@ -95,7 +95,7 @@ fn the_kernel_may_refuse() {
     if !skip::have("the_kernel_may_refuse", NEEDED) {
         return;
     }
-    let mut table = Table::new("copies refused");
+    let mut table = Table::sampling("copies refused", 3, 0);
     for path in [Path::SameHost, Path::Copies] {
         let lab = Lab::new(Shape::One).expect("a lab").on(path);
         let refuse = compile(&lab, "refuse").expect("refuse.c compiles");
@@ -109,7 +109,7 @@ fn the_kernel_may_refuse() {
                 } else {
                     "the client"
                 };
-                table.case(&format!("{} {tool} {args} {who:?}, {refused}", path.name()), || {
+                table.sampled(&format!("{} {tool} {args} {who:?}, {refused}", path.name()), || {
                     forget_xrc_files();
                     let mut pair = pair(&lab, tool, args)?.who(who);
                     if server {
