@@ -1,15 +1,20 @@
 //! `weft nvme`: NVMe over RDMA, made of librdmacm and verbs alone, so that it also works on real adapters.
 //!
 //! - `target` serves files and block devices as namespaces;
+//! - `discover` asks a target for its subsystems;
+//! - `identifier` makes UUIDs that are the same at each start;
 //! - `limits` has the bounds on everything that a peer may ask for.
 #![forbid(unsafe_code)]
 
+mod discover;
+mod identifier;
 mod limits;
 mod target;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use discover::DiscoverArgs;
 use target::TargetArgs;
 use weft_tool::errln;
 
@@ -31,12 +36,15 @@ enum NvmeCommand {
     /// With --config the subsystems are those of a file in nvmetcli's format; otherwise there is one subsystem, with the
     /// files of --namespace.
     Target(TargetArgs),
+    /// List the subsystems that a target offers, as nvme-cli does
+    Discover(DiscoverArgs),
 }
 
 /// Runs the command.
 pub fn run(args: &NvmeArgs) -> ExitCode {
     let (name, done) = match &args.command {
         NvmeCommand::Target(args) => ("target", target::run(args)),
+        NvmeCommand::Discover(args) => ("discover", discover::run(args)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,7 @@
 //! Bounds on everything that a peer may ask for, besides those of `weft-nvme`.
 
+use std::time::Duration;
+
 /// Connections at a time, unless an option says otherwise: each is a queue, and has about half a mebibyte of receives.
 pub const CONNECTIONS: usize = 128;
 /// Highest number of connections that the option takes.
@@ -16,3 +18,7 @@ pub const COMPLAINTS_MAX: u32 = 20;
 pub const ZEROES_BYTES: usize = 64 << 10;
 /// Longest configuration file, in bytes.
 pub const CONFIG_BYTES_MAX: u64 = 16 << 20;
+/// Time for a query of a discovery controller.
+pub const DISCOVERS_WITHIN: Duration = Duration::from_secs(20);
+/// Time between two looks whether a controller is ready.
+pub const READY_POLLS_EVERY: Duration = Duration::from_millis(20);

@@ -86,7 +86,7 @@ pub enum Command {
     Perf(crate::perf::PerfArgs),
     /// Serve NFS over RDMA: weft nfs serve --export DIR
     Nfs(weft_nfs::NfsArgs),
-    /// Serve NVMe namespaces over RDMA: weft nvme target --namespace FILE
+    /// Serve NVMe namespaces over RDMA, and list a target's: weft nvme target --namespace FILE
     Nvme(weft_nvme_process::NvmeArgs),
     /// Run the daemon (programs start it on demand)
     Daemon(daemon::DaemonArgs),

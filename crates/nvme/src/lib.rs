@@ -3,19 +3,22 @@
 //!
 //! - [`wire`]: commands, completions, data descriptors, RDMA CM's private data;
 //! - `page`: data structures of Identify and Get Log Page;
-//! - [`Target`]: the target's end, with all controllers and queues.
+//! - [`Target`]: the target's end, with all controllers and queues;
+//! - [`DiscoverySession`]: a host's query of a discovery controller.
 //!
 //! Names and numbers are those of the NVM Express Base Specification 1.4.
 #![forbid(unsafe_code)]
 
 #[doc(hidden)]
 pub mod fuzzing;
+mod host;
 pub mod limits;
 mod page;
 mod status;
 mod target;
 pub mod wire;
 
+pub use host::{DiscoveryLog, DiscoveryRecord, DiscoverySession, HostError, HostName, HostStep};
 pub use status::Status;
 pub use target::{
     Action, Admitted, CloseReason, CommandKey, ControllerEvent, IoData, LocalAddress, Namespace, Operation, Port,

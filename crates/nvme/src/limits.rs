@@ -38,5 +38,8 @@ pub const DISCOVERY_IDLE: Duration = Duration::from_secs(120);
 /// Time for Connect on a new connection.
 pub const CONNECTS_WITHIN: Duration = Duration::from_secs(30);
 
+/// Records of a discovery log that a host reads: with their header they fill a mebibyte.
+pub const DISCOVERY_RECORDS_MAX: usize = 1023;
+
 /// Longest NVMe Qualified Name in bytes (NVM Express 1.4 §7.9).
 pub const NQN_LEN_MAX: usize = 223;

@@ -3,8 +3,8 @@
 use std::io;
 
 use weft_abi_types::{
-    RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_ESTABLISHED, RDMA_PS_IPOIB,
-    RDMA_PS_UDP, ibv_ah_attr, rdma_cm_event, rdma_cm_event_type, rdma_conn_param,
+    RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_REJECTED,
+    RDMA_PS_IPOIB, RDMA_PS_UDP, ibv_ah_attr, rdma_cm_event, rdma_cm_event_type, rdma_conn_param,
 };
 
 use super::{CmId, EventChannel, IdKey, readable};
@@ -53,7 +53,7 @@ pub struct Event {
     pub incoming: Option<CmId>,
     /// Address of the peer or group, on datagram ids.
     pub ud: Option<UdParam>,
-    /// The peer's parameters, in connection requests, in responses and when a connection is established.
+    /// The peer's parameters, in connection requests, in responses, in refusals and when a connection is established.
     pub peer: Option<PeerParam>,
 }
 
@@ -85,7 +85,8 @@ impl Event {
             })
         };
         let request = raw.event == RDMA_CM_EVENT_CONNECT_REQUEST;
-        let has_param = request || matches!(raw.event, RDMA_CM_EVENT_CONNECT_RESPONSE | RDMA_CM_EVENT_ESTABLISHED);
+        let has_param = request
+            || matches!(raw.event, RDMA_CM_EVENT_CONNECT_RESPONSE | RDMA_CM_EVENT_ESTABLISHED | RDMA_CM_EVENT_REJECTED);
         // SAFETY: events of ids that are not for datagrams have these parameters, which are plain numbers and a pointer.
         let peer = (ud.is_none() && has_param).then(|| unsafe { PeerParam::copy(&raw.param.conn) });
         Event {

@@ -55,6 +55,20 @@ impl RequestError {
         })
     }
 
+    /// Reads a target's refusal. `None`: it gives no reason that the specification knows.
+    pub fn parse(bytes: &[u8]) -> Option<RequestError> {
+        let status = u16::from_le_bytes([*bytes.get(2)?, *bytes.get(3)?]);
+        let all = [
+            RequestError::Length,
+            RequestError::Format,
+            RequestError::QueueId,
+            RequestError::SendSize,
+            RequestError::ReceiveSize,
+            RequestError::Resources,
+        ];
+        all.into_iter().find(|error| error.status().0 == status)
+    }
+
     /// Returns the private data of the refusal.
     pub fn to_bytes(self) -> [u8; REJECT_LEN] {
         let [low, high] = self.status().0.to_le_bytes();
@@ -168,5 +182,7 @@ mod tests {
         }
         assert_eq!(with(4, 30), Err(RequestError::ReceiveSize));
         assert_eq!(RequestError::Resources.to_bytes(), [0, 0, 6, 0]);
+        assert_eq!(RequestError::parse(&[0, 0, 6, 0, 0]), Some(RequestError::Resources));
+        assert_eq!((RequestError::parse(&[0; 4]), RequestError::parse(&[])), (None, None));
     }
 }

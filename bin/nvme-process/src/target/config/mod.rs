@@ -1,6 +1,5 @@
 //! Configuration: from the command line, or from a file in nvmetcli's format.
 
-mod identity;
 mod nvmetcli;
 mod setup;
 

@@ -12,8 +12,8 @@ use weft_nvme::wire::nqn_error;
 use weft_nvme::{Namespace, Port, Referral, Subsystem, TargetConfig};
 use weft_tool::errln;
 
-use super::identity::{identifier, parse_identifier, uuid_text};
 use super::nvmetcli::{ConfigFile, DeviceEntry, PortEntry, ReferralEntry, SubsystemEntry};
+use crate::identifier::{identifier, parse_identifier, uuid_text};
 use crate::limits::CONFIG_BYTES_MAX;
 use crate::target::args::TargetArgs;
 use crate::target::store::Store;
