@@ -14,9 +14,9 @@ use std::process::{Command, Stdio};
 const META_PACKAGE: &str = "linux-image-amd64";
 
 /// Directory name suffix of an unpacked package below `target/vm`; the number changes with the choice of [`PARTS`].
-const MARK: &str = "weft-4";
+const MARK: &str = "weft-5";
 
-/// Parts of the package to extract: the kernel, and modules for RDMA over virtio, for NFS and for iSCSI.
+/// Parts of the package to extract: the kernel, and modules for RDMA over virtio, for NFS, for iSCSI and for NVMe.
 const PARTS: &[&str] = &[
     "boot/vmlinuz-*",
     "lib/modules/*/kernel/arch/x86/crypto",
@@ -26,6 +26,7 @@ const PARTS: &[&str] = &[
     "lib/modules/*/kernel/drivers/char",
     "lib/modules/*/kernel/drivers/infiniband",
     "lib/modules/*/kernel/drivers/net/*.ko*",
+    "lib/modules/*/kernel/drivers/nvme",
     "lib/modules/*/kernel/drivers/scsi/libiscsi.ko*",
     "lib/modules/*/kernel/drivers/scsi/scsi_*.ko*",
     "lib/modules/*/kernel/drivers/scsi/sd_mod.ko*",
