@@ -17,6 +17,7 @@ use crate::adapter::Adapter;
 use crate::driver::Tally;
 use crate::instruments::{Instruments, LedgerUpdate};
 use crate::pump::Pump;
+use crate::streams::Streams;
 
 impl Pump {
     /// Returns the pages for the ledger, if they are due; `asked`: a reader waits for them. `contexts` returns how
@@ -32,7 +33,10 @@ impl Pump {
         if !self.instruments.is_due(now, tally, sent, asked) {
             return None;
         }
-        Some(LedgerUpdate { counters: self.counters(), objects: asked.then(|| objects(&self.hca, contexts)) })
+        Some(LedgerUpdate {
+            counters: self.counters(),
+            objects: asked.then(|| objects(&self.hca, &self.streams, contexts)),
+        })
     }
 
     fn counters(&self) -> CountersPage {
@@ -147,7 +151,7 @@ fn is_on_its_way(state: QpState) -> bool {
     !matches!(state, QpState::Reset | QpState::Init)
 }
 
-fn objects(hca: &Adapter, contexts: impl Fn(DeviceId) -> u32) -> ObjectsPage {
+fn objects(hca: &Adapter, streams: &Streams, contexts: impl Fn(DeviceId) -> u32) -> ObjectsPage {
     let ids: Vec<DeviceId> = hca.devices().map(|(id, _)| id).collect();
     let mut devices: Vec<DeviceObjects> = Vec::new();
     for id in ids {
@@ -180,6 +184,12 @@ fn objects(hca: &Adapter, contexts: impl Fn(DeviceId) -> u32) -> ObjectsPage {
             sq_psn: qp.sq_psn,
             peer: qp.peer.map(|av| av.dgid.0),
             path: if is_on_its_way(qp.state) { qp.path.into() } else { PathName::default() },
+            posted_sends: qp.posted_sends,
+            posted_recvs: qp.posted_recvs,
+            round_trip_ns: qp
+                .round_trip
+                .or_else(|| streams.round_trip(qp.id))
+                .map_or(0, |round_trip| round_trip.as_nanos() as u64),
             counters: qp_counters(&qp.stats),
         }
     });

@@ -4,8 +4,8 @@ use weft_transport::Peers;
 use weft_transport::peers::Reach;
 use weft_transport::{Passed, Qp, QpStats, StreamPhase};
 use weft_verbs::{
-    AddressVector, DeviceId, INLINE_MAX, Instant, QP_MAX, QP_WR_MAX, QPN_INDEX_BITS, QpAttr, QpCap, QpId, QpInit,
-    QpState, QpType, Qpn, RecvWr, SGE_MAX, SendWr, VerbsError, XrcdId,
+    AddressVector, DeviceId, Duration, INLINE_MAX, Instant, QP_MAX, QP_WR_MAX, QPN_INDEX_BITS, QpAttr, QpCap, QpId,
+    QpInit, QpState, QpType, Qpn, RecvWr, SGE_MAX, SendWr, VerbsError, XrcdId,
 };
 use weft_wire::MULTICAST_QPN;
 
@@ -44,6 +44,8 @@ pub struct QpSummary {
     pub posted_sends: u64,
     /// Number of work requests posted to its own receive queue.
     pub posted_recvs: u64,
+    /// Smoothed round trip to the peer, if its transport measures one.
+    pub round_trip: Option<Duration>,
     /// Its counters.
     pub stats: QpStats,
 }
@@ -359,6 +361,7 @@ impl<H: HostInterface> Hca<H> {
                 },
                 posted_sends: entry.posted.0,
                 posted_recvs: entry.posted.1,
+                round_trip: entry.qp.round_trip(),
                 stats: entry.qp.stats(),
             }
         })

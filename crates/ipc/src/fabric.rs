@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::FABRIC_BYTES_MAX;
+use crate::stat::PortCounters;
 use crate::{DecodeError, DeviceInfo};
 
 /// A program's request about the fabric.
@@ -59,6 +60,39 @@ pub enum FabricRequest {
         /// Datagrams to drop per million.
         ppm: u32,
     },
+    /// State and counters of ports, from this cursor on.
+    Ports {
+        /// Port to start with.
+        from: PortCursor,
+    },
+}
+
+/// Position in the list of all ports of a fabric, which is in the order of the description.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct PortCursor {
+    /// Place of the node in the description.
+    pub node: u32,
+    /// Number of the port.
+    pub port: u8,
+}
+
+/// A port of a fabric that has a cable or has counted something.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct FabricPort {
+    /// Name of its node.
+    pub node: String,
+    /// Number of the port.
+    pub port: u8,
+    /// The port at the other end of the cable, if one is plugged in.
+    pub peer: Option<PortName>,
+    /// Logical state, as PortInfo has it (IBA 14.2.5.6): 1 down, 2 init, 3 armed, 4 active.
+    pub state: u8,
+    /// LID of the port, or of its switch.
+    pub lid: u16,
+    /// Data rate of the link in 0.1 Gb/s, 0 without a link.
+    pub rate_tenths: u32,
+    /// Counters.
+    pub counters: PortCounters,
 }
 
 /// Name of a port, as in `leaf1:3`.
@@ -159,6 +193,13 @@ pub enum FabricReply {
         bytes: Vec<u8>,
         /// Whether more follow.
         more: bool,
+    },
+    /// A page of ports.
+    Ports {
+        /// The page.
+        ports: Vec<FabricPort>,
+        /// Cursor of the next page.
+        next: Option<PortCursor>,
     },
 }
 

@@ -69,7 +69,7 @@ pub use streams::StreamGrant;
 pub use umad_client::{OpenPort, Opened, UmadClient, UmadError};
 
 /// Protocol version; it changes whenever a message changes its form.
-pub const PROTOCOL_VERSION: u32 = 10;
+pub const PROTOCOL_VERSION: u32 = 11;
 
 /// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own
 /// daemon.

@@ -128,6 +128,9 @@ pub const FABRIC_HOSTS_MAX: usize = 1 << 17;
 /// Hosts with programs in one page of their list.
 pub const FABRIC_HOSTS_PER_PAGE: usize = 128;
 
+/// Ports of a fabric in one page of their list.
+pub const FABRIC_PORTS_PER_PAGE: usize = 48;
+
 /// Subnet managers in a status.
 pub const FABRIC_MANAGERS_MAX: usize = 16;
 

@@ -93,6 +93,11 @@ impl StreamSocket {
         tcp::segment(&self.fd).ok().filter(|bytes| *bytes != 0)
     }
 
+    /// Returns TCP's smoothed round trip, if the kernel tells.
+    pub fn round_trip(&self) -> Option<std::time::Duration> {
+        tcp::round_trip(&self.fd).ok().filter(|round_trip| !round_trip.is_zero())
+    }
+
     /// Returns the bytes that the send buffer takes, roughly, and at least one: TCP mostly takes a little more than its
     /// buffer has room for. Asks the kernel only where the last answer may be wrong by much.
     pub fn room(&mut self) -> usize {

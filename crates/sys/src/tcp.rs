@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 use libc::{SYS_recvfrom, SYS_recvmsg, SYS_sendmsg, SYS_sendto, c_int, c_long, c_void, msghdr, syscall};
 
@@ -13,6 +14,8 @@ pub use crate::vm::{PIECES_MAX, Piece};
 
 /// Words of `struct tcp_info` up to `tcpi_snd_mss`, the last of them.
 const INFO_WORDS: usize = 5;
+/// Words of `struct tcp_info` up to `tcpi_rtt` in microseconds, the last of them.
+const INFO_RTT_WORDS: usize = 18;
 /// Words of SO_MEMINFO, and the places of the send buffer's limit and of its bytes.
 const MEMINFO_WORDS: usize = 9;
 const MEMINFO_SNDBUF: usize = 3;
@@ -100,6 +103,12 @@ pub fn segment(fd: impl AsFd) -> io::Result<u32> {
     Ok(words[INFO_WORDS - 1])
 }
 
+/// Returns TCP's smoothed round trip, zero before its first measurement.
+pub fn round_trip(fd: impl AsFd) -> io::Result<Duration> {
+    let words: [u32; INFO_RTT_WORDS] = sockopt::words(fd, libc::IPPROTO_TCP, libc::TCP_INFO)?;
+    Ok(Duration::from_micros(words[INFO_RTT_WORDS - 1].into()))
+}
+
 /// Returns the free bytes of the send buffer.
 pub fn send_room(fd: impl AsFd) -> io::Result<usize> {
     let words: [u32; MEMINFO_WORDS] = sockopt::words(fd, libc::SOL_SOCKET, libc::SO_MEMINFO)?;
@@ -155,6 +164,8 @@ mod tests {
         let [near, far] = pair();
         assert!(segment(&near).unwrap() >= 536);
         assert!(send_room(&near).unwrap() > 0);
+        let round_trip = round_trip(&near).unwrap();
+        assert!((Duration::from_micros(1)..Duration::from_secs(1)).contains(&round_trip), "{round_trip:?}");
         assert_eq!(send(&far, &[piece(b"ab"), piece(b"cde")], true).unwrap(), 5);
         let (mut first, mut second) = ([0u8; 4], [0u8; 4]);
         let places = [
@@ -168,7 +179,7 @@ mod tests {
         let error = unsafe { receive(&near, &places) }.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
         shut_down(&far).unwrap();
-        while crate::epoll::wait_readable(&near, std::time::Duration::from_secs(5)).unwrap() {
+        while crate::epoll::wait_readable(&near, Duration::from_secs(5)).unwrap() {
             // SAFETY: as above.
             if unsafe { receive(&near, &places) }.unwrap() == 0 {
                 assert!(unacknowledged(&near).is_ok_and(|bytes| bytes <= 1), "at most the end");
@@ -184,7 +195,7 @@ mod tests {
         let nowhere = [Piece { addr: 4096, len: 2 }];
         assert_eq!(send(&far, &nowhere, false).unwrap_err().raw_os_error(), Some(libc::EFAULT));
         assert_eq!(send(&far, &[piece(b"xy")], false).unwrap(), 2);
-        assert!(crate::epoll::wait_readable(&near, std::time::Duration::from_secs(5)).unwrap());
+        assert!(crate::epoll::wait_readable(&near, Duration::from_secs(5)).unwrap());
         // SAFETY: nothing is mapped there.
         let error = unsafe { receive(&near, &nowhere) }.unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EFAULT));

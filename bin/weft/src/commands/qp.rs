@@ -160,13 +160,13 @@ pub(super) fn text(rows: &[Members]) -> String {
 }
 
 /// Formats a GID as an address; IPv4-mapped ones as IPv4.
-fn address(gid: [u8; 16]) -> String {
+pub(super) fn address(gid: [u8; 16]) -> String {
     let v6 = std::net::Ipv6Addr::from(gid);
     v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string())
 }
 
 /// Names of `enum ib_qp_type` values.
-fn type_name(number: u8) -> &'static str {
+pub(super) fn type_name(number: u8) -> &'static str {
     match number {
         2 => "RC",
         3 => "UC",
@@ -178,7 +178,7 @@ fn type_name(number: u8) -> &'static str {
 }
 
 /// Names of `enum ibv_qp_state` values.
-fn state_name(number: u8) -> &'static str {
+pub(super) fn state_name(number: u8) -> &'static str {
     const STATES: [&str; 7] = ["RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"];
     STATES.get(usize::from(number)).copied().unwrap_or("UNKNOWN")
 }
@@ -200,6 +200,9 @@ mod tests {
             sq_psn: 6,
             peer: Some("::ffff:10.77.0.2".parse::<std::net::Ipv6Addr>().unwrap().octets()),
             path: "same-host(memcpy)".into(),
+            posted_sends: 0,
+            posted_recvs: 0,
+            round_trip_ns: 0,
             counters: QpCounters { sent_pkts: 9, ..QpCounters::default() },
         };
         let datagram =

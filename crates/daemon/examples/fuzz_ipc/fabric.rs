@@ -8,7 +8,7 @@ use std::time::Instant;
 use weft_daemon::broker::Broker;
 use weft_daemon::host::FakeHost;
 use weft_fabric::topology::generate::{Plan, Shape};
-use weft_ipc::fabric::{CableChange, FabricRequest, NodeChange, PortName, pack};
+use weft_ipc::fabric::{CableChange, FabricRequest, NodeChange, PortCursor, PortName, pack};
 use weft_ipc::umad::{UMAD_HEAD_BYTES, UmadAgent, UmadHead, UmadRequest, UmadResponse};
 use weft_ipc::umad_ring::{
     DaemonRing, RequestWriter, UMAD_BELL, UMAD_NO_RING, UMAD_RING_BYTES, UMAD_RING_MAD_BYTES, UMAD_RING_ME,
@@ -94,7 +94,7 @@ impl Seen {
             node: rng.pick(&["node1", "node2", "switch1", "none"]).to_owned(),
             port: rng.below(4) as u8,
         };
-        match rng.below(12) {
+        match rng.below(13) {
             0..=2 => {
                 let shape = rng.pick(&[Shape::Pair, Shape::Pair, Shape::Star { hosts: 3 }]);
                 let mut bytes = Plan::new(shape).generate().ok().and_then(|all| pack(&all).ok()).unwrap_or_default();
@@ -127,6 +127,9 @@ impl Seen {
             10 => FabricRequest::Node {
                 name: end(rng).node,
                 change: rng.pick(&[NodeChange::Off, NodeChange::On, NodeChange::Reboot { down_ms: 3 }]),
+            },
+            11 => FabricRequest::Ports {
+                from: PortCursor { node: rng.pick(&[0, 1, u32::MAX]), port: rng.pick(&[0, 1, 255]) },
             },
             _ => FabricRequest::Hosts { offset: rng.pick(&[0, 1, u32::MAX]) },
         }

@@ -33,7 +33,8 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
 
 /// Returns whether a request only inspects the fabric.
 fn looks(request: &FabricRequest) -> bool {
-    matches!(request, FabricRequest::Status | FabricRequest::Hosts { .. } | FabricRequest::Picture { .. })
+    use FabricRequest::{Hosts, Picture, Ports, Status};
+    matches!(request, Status | Hosts { .. } | Picture { .. } | Ports { .. })
 }
 
 fn answer(broker: &mut Broker, call: Call<'_, impl Host>, request: FabricRequest) -> Result<Outcome, Refusal> {

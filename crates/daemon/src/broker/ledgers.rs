@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use weft_ipc::fabric::HostAdapter;
-use weft_ipc::stat::{DeviceObjects, DeviceStat, ProcessCounters, QpCursor, QpPage, StatReport};
+use weft_ipc::stat::{DeviceCounters, DeviceObjects, DeviceStat, ProcessCounters, QpCursor, QpPage, StatReport};
 use weft_ipc::{Event, LEDGER_QPS_MAX, QPS_PER_PAGE, Refusal, Request, Response, STAT_DEVICES_PER_PAGE};
 
 use super::Attach;
@@ -226,9 +226,14 @@ fn list_qps(sessions: &Sessions, from: QpCursor, host: &impl Host) -> Response {
     };
     let held: u32 = objects.devices.iter().fold(0, |sum, device| sum.saturating_add(device.qp));
     let untold = if more_here { 0 } else { held.saturating_sub(told as u32) };
+    let mut totals = DeviceCounters::default();
+    for (_, counters) in host.counters(id).unwrap_or_default().devices {
+        totals.add(&counters);
+    }
     let client = sessions.get(id);
     let (pid, comm) = client.map(|c| (c.credentials.pid, c.program.clone())).unwrap_or_default();
-    Response::Qps(QpPage { pid, comm, qps, untold, next })
+    let virtual_host = client.map(|c| c.host.clone()).unwrap_or_default();
+    Response::Qps(QpPage { client: id, host: virtual_host, totals, pid, comm, qps, untold, next })
 }
 
 /// Returns the clients that have a ledger.

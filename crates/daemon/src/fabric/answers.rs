@@ -30,6 +30,10 @@ impl FabricHost {
             FabricRequest::Status => return Ok(FabricReply::Status(self.status(now, programs).map(Box::new))),
             FabricRequest::Hosts { offset } => return Ok(page_of_hosts(programs, offset as usize)),
             FabricRequest::Picture { offset } => return self.picture(client, offset as usize),
+            FabricRequest::Ports { from } => {
+                let (ports, next) = self.required()?.ports(from);
+                return Ok(FabricReply::Ports { ports, next });
+            }
             FabricRequest::Cable { a, b, change } => self.required()?.change_cable(time, &a, b.as_ref(), &change)?,
             FabricRequest::Node { name, change } => self.required()?.change_node(time, &name, change)?,
             FabricRequest::Drop { ppm } => self.required()?.drop_datagrams(ppm)?,

@@ -3,6 +3,7 @@
 
 mod answers;
 mod faults;
+mod ports;
 mod running;
 
 use std::collections::BTreeMap;

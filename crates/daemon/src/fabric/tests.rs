@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use weft_fabric::topology::generate::{Extra, Plan, Shape};
 use weft_fabric::topology::{LinkState, Picture};
 use weft_ipc::FABRIC_PART_BYTES_MAX;
-use weft_ipc::fabric::{CableChange, FabricReply, FabricRequest, FabricStatus, NodeChange, PortName, pack};
+use weft_ipc::fabric::{
+    CableChange, FabricPort, FabricReply, FabricRequest, FabricStatus, NodeChange, PortCursor, PortName, pack,
+};
 
 use super::*;
 
@@ -59,6 +61,18 @@ impl Bench {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    fn ports(&mut self) -> Vec<FabricPort> {
+        let (mut all, mut cursor) = (Vec::new(), Some(PortCursor::default()));
+        while let Some(from) = cursor {
+            let reply = self.ask(FabricRequest::Ports { from });
+            let Ok(FabricReply::Ports { ports, next }) = reply else { panic!("{reply:?}") };
+            assert!(ports.len() <= weft_ipc::FABRIC_PORTS_PER_PAGE && next.is_none_or(|next| next > from));
+            all.extend(ports);
+            cursor = next;
+        }
+        all
     }
 
     fn cable(&mut self, a: &str, b: Option<&str>, change: CableChange) -> Result<FabricReply, String> {
@@ -187,4 +201,31 @@ fn a_cable_that_flaps_comes_back() {
     assert_eq!(bench.links(LinkState::Cut), 1);
     bench.pass(Duration::from_millis(15));
     assert_eq!(bench.links(LinkState::Init), 1);
+}
+
+#[test]
+fn ports_are_listed_page_by_page_with_their_counters() {
+    let mut bench = Bench::new();
+    assert!(bench.ask(FabricRequest::Ports { from: PortCursor::default() }).unwrap_err().contains("no fabric is up"));
+    bench.up(&description("fat-tree", "36,2")).expect("a fabric");
+    assert_eq!(bench.ports().len(), 2 * 1296, "both ends of every cable");
+    bench.ask(FabricRequest::Down).expect("a fabric");
+    bench.up(&description("star", "3")).expect("a fabric");
+    bench.pass(Duration::from_secs(1));
+    let names =
+        |ports: &[FabricPort]| ports.iter().map(|port| format!("{}:{}", port.node, port.port)).collect::<Vec<_>>();
+    let ports = bench.ports();
+    assert_eq!(ports.len(), 6, "{:?}", names(&ports));
+    let host = ports.iter().find(|port| port.node == "node1").expect("a host");
+    let peer = host.peer.clone().expect("its switch");
+    assert_eq!((host.port, host.state), (1, 2), "init, for no manager has been here");
+    assert!(host.rate_tenths > 0);
+    bench.cable("node1:1", None, CableChange::Cut).expect("a cable");
+    let ports = bench.ports();
+    let host = ports.iter().find(|port| port.node == "node1").expect("a port that lost its link is listed");
+    assert_eq!((host.state, host.rate_tenths, host.peer.clone(), host.counters.link_downed), (1, 0, None, 1));
+    assert!(ports.iter().any(|port| (&port.node, port.port) == (&peer.node, peer.port)));
+    let beyond = PortCursor { node: u32::MAX, port: 255 };
+    let reply = bench.ask(FabricRequest::Ports { from: beyond });
+    assert_eq!(reply, Ok(FabricReply::Ports { ports: Vec::new(), next: None }));
 }

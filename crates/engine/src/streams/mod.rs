@@ -138,6 +138,14 @@ impl Streams {
         })
     }
 
+    /// Returns TCP's smoothed round trip of a queue pair's stream; `None` if the data takes another path. A system call.
+    pub fn round_trip(&self, id: QpId) -> Option<Duration> {
+        match self.table.get(*self.by_qp.get(&id)?) {
+            Some(Entry::Stream(stream)) if !stream.lifeline => stream.socket.round_trip(),
+            _ => None,
+        }
+    }
+
     /// Returns the stream at a place.
     fn stream(&mut self, at: usize) -> Option<&mut Stream> {
         match self.table.get_mut(at) {

@@ -120,6 +120,7 @@ mod tests {
             path,
             posted_sends: retransmits,
             posted_recvs: 0,
+            round_trip: None,
             stats: QpStats { retransmits, ..QpStats::default() },
         }
     }

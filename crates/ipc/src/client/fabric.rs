@@ -1,7 +1,7 @@
 //! Requests about the InfiniBand fabric.
 
 use super::Client;
-use crate::fabric::{FabricReply, FabricRequest, FabricStatus, HostPrograms};
+use crate::fabric::{FabricPort, FabricReply, FabricRequest, FabricStatus, HostPrograms, PortCursor};
 use crate::limits::{FABRIC_BYTES_MAX, FABRIC_HOSTS_MAX, FABRIC_PART_BYTES_MAX, HOST_NAME_BYTES_MAX};
 use crate::printable::printable;
 use crate::{Request, RequestError, Response};
@@ -60,6 +60,28 @@ impl Client {
         }
     }
 
+    /// Returns the ports of the fabric that have a cable or counted something: the first `most` of them, and whether
+    /// there are more.
+    pub fn fabric_ports(&mut self, most: usize) -> Result<(Vec<FabricPort>, bool), RequestError> {
+        let (mut all, mut cursor): (Vec<FabricPort>, _) = (Vec::new(), PortCursor::default());
+        loop {
+            let FabricReply::Ports { ports, next } = self.fabric(FabricRequest::Ports { from: cursor })? else {
+                return Err(RequestError::Protocol);
+            };
+            all.extend(ports.into_iter().map(printable_port));
+            // A page whose cursor does not advance would repeat forever.
+            let next = next.filter(|next| *next > cursor);
+            match next {
+                Some(next) if all.len() <= most => cursor = next,
+                _ => {
+                    let more = next.is_some() || all.len() > most;
+                    all.truncate(most);
+                    return Ok((all, more));
+                }
+            }
+        }
+    }
+
     /// Returns the bytes of a snapshot of the fabric.
     pub fn fabric_picture(&mut self) -> Result<Vec<u8>, RequestError> {
         let mut all = Vec::new();
@@ -78,4 +100,12 @@ impl Client {
             }
         }
     }
+}
+
+fn printable_port(mut port: FabricPort) -> FabricPort {
+    port.node = printable(&port.node);
+    if let Some(peer) = &mut port.peer {
+        peer.node = printable(&peer.node);
+    }
+    port
 }

@@ -57,6 +57,7 @@ impl Client {
                 return Err(RequestError::Protocol);
             };
             page.comm = printable(&page.comm);
+            page.host = printable(&page.host);
             // A page whose cursor does not advance would repeat forever.
             let next = page.next.filter(|next| *next > cursor);
             pages.push(page);

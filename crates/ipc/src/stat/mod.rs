@@ -1,219 +1,15 @@
 //! Counters and objects of processes: a process writes them to its ledger (`ledger.rs`), and the daemon reads them
 //! there and adds them up. Counters have Linux's names (rxe, iproute2's `rdma statistic`) where it has one.
 
+mod counters;
 mod ledger;
 
 use serde::{Deserialize, Serialize};
 
+pub use counters::{DeviceCounters, PortCounters, ProcessCounters, QpCounters};
 pub use ledger::{LEDGER_BYTES, Ledger, Page, read_page};
 
 use crate::limits::{PATH_NAME_BYTES_MAX, PATHS_MAX};
-
-/// Defines a structure of counters, with access to all of them by name, their descriptions, and their sums.
-macro_rules! counters {
-    ($(#[$outer:meta])* $name:ident { $(#[doc = $meaning:literal] $field:ident,)* }) => {
-        $(#[$outer])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-        pub struct $name {
-            $(#[doc = $meaning] pub $field: u64,)*
-        }
-
-        impl $name {
-            /// Returns all counters by name, in display order.
-            pub fn values(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
-                [$((stringify!($field), self.$field)),*].into_iter()
-            }
-
-            /// Each counter's name and a sentence about its meaning, in display order.
-            pub const MEANINGS: &[(&str, &str)] = &[$((stringify!($field), $meaning.trim_ascii())),*];
-
-            /// Adds untrusted counters: a sum that would overflow saturates.
-            pub fn add(&mut self, other: &$name) {
-                $(self.$field = self.$field.saturating_add(other.$field);)*
-            }
-        }
-    };
-}
-
-counters! {
-    /// Counters of a device, those of its queue pairs included.
-    DeviceCounters {
-        /// Packets sent.
-        sent_pkts,
-        /// Packets received.
-        rcvd_pkts,
-        /// Bytes sent in packets, BTH to ICRC.
-        sent_bytes,
-        /// Bytes received in packets, BTH to ICRC.
-        rcvd_bytes,
-        /// Packets sent to multicast groups.
-        multicast_sent_pkts,
-        /// Packets received that were sent to multicast groups.
-        multicast_rcvd_pkts,
-        /// Requests that arrived again.
-        duplicate_request,
-        /// Requests that arrived out of order.
-        out_of_seq_request,
-        /// RNR NAKs received.
-        rcvd_rnr_err,
-        /// RNR NAKs sent.
-        send_rnr_err,
-        /// PSN sequence error NAKs received.
-        rcvd_seq_err,
-        /// PSN sequence error NAKs sent.
-        send_seq_err,
-        /// Acknowledgements deferred because of a full queue.
-        ack_deferred,
-        /// Work requests that failed after every retry.
-        retry_exceeded_err,
-        /// Work requests that failed after every RNR retry.
-        retry_rnr_exceeded_err,
-        /// Times that a retry timer ran out.
-        completer_retry_err,
-        /// Work requests that failed otherwise.
-        send_err,
-        /// Times that the port went down.
-        link_downed,
-        /// SENDs completed.
-        rdma_sends,
-        /// Receives completed.
-        rdma_recvs,
-        /// Packets sent again.
-        retransmitted_pkts,
-        /// Tail-loss probes sent.
-        probes,
-        /// Gaps in responses.
-        implied_nak_seq_err,
-        /// Packets that the queue pair dropped as senseless.
-        dropped_pkts,
-        /// Datagrams with a wrong Q_Key.
-        qkey_violations,
-        /// Packets for a queue pair that does not exist.
-        bad_qpn,
-        /// Packets of another partition.
-        bad_pkey,
-        /// Packets from or to an unexpected address.
-        bad_address,
-        /// Completions.
-        cqes,
-        /// Completions with an error, flushed ones not included.
-        cqe_errors,
-        /// Completions of flushed work requests.
-        cqe_flushes,
-        /// Completion events raised.
-        cq_events,
-        /// Payload bytes sent in packets.
-        wire_bytes_sent,
-        /// Payload bytes received in packets.
-        wire_bytes_rcvd,
-        /// Direct copies on shared pages.
-        memcpy_ops,
-        /// Bytes of these copies.
-        memcpy_bytes,
-        /// Direct copies by the kernel.
-        process_vm_ops,
-        /// Bytes of these copies.
-        process_vm_bytes,
-        /// Frames put into rings (shared-memory rings) to processes of the host.
-        ring_frames_sent,
-        /// Payload bytes of these frames.
-        ring_bytes_sent,
-        /// Frames taken out of rings.
-        ring_frames_rcvd,
-        /// Payload bytes of these frames.
-        ring_bytes_rcvd,
-        /// Frames put into rings again, because the peer had no receive posted for an earlier one.
-        ring_frames_resent,
-        /// Frames dropped because an earlier one found no receive posted; the peer sends them again.
-        ring_frames_skipped,
-    }
-}
-
-counters! {
-    /// Counters of a process that belong to no single device.
-    ProcessCounters {
-        /// Packets dropped for a wrong ICRC.
-        icrc_errors,
-        /// Packets dropped that are not RoCE.
-        malformed,
-        /// Packets dropped that belong to another process and arrived merged with this process's packets.
-        misrouted,
-        /// Packets that the kernel refused to send.
-        tx_refused,
-        /// Packets lost because their destination's address did not resolve.
-        tx_unresolved,
-        /// Packets lost because their payload was no longer mapped.
-        tx_unmapped,
-        /// Packets delayed because a socket was full.
-        tx_delayed,
-        /// Packets lost because the queue of delayed packets was full.
-        tx_overflowed,
-        /// Messages handed to the kernel with the packets sent; one system call may take several.
-        tx_messages,
-        /// Messages from the kernel with the packets received.
-        rx_messages,
-        /// Times that the background thread woke.
-        wakeups,
-        /// Times that a completion channel was notified.
-        channel_wakeups,
-        /// Polls of completion queues.
-        polls,
-        /// Of these, polls that found nothing and ran the progress loop.
-        poll_turns,
-        /// Lists of work posted to send queues.
-        posts,
-    }
-}
-
-counters! {
-    /// Counters of a queue pair.
-    QpCounters {
-        /// Packets sent.
-        sent_pkts,
-        /// Packets received.
-        rcvd_pkts,
-        /// Payload bytes sent in packets.
-        wire_bytes_sent,
-        /// Payload bytes received in packets.
-        wire_bytes_rcvd,
-        /// Packets sent again.
-        retransmitted_pkts,
-        /// Times that the retry timer ran out.
-        completer_retry_err,
-        /// RNR NAKs received.
-        rcvd_rnr_err,
-        /// RNR NAKs sent.
-        send_rnr_err,
-        /// PSN sequence error NAKs received.
-        rcvd_seq_err,
-        /// Requests that arrived out of order.
-        out_of_seq_request,
-        /// Requests that arrived again.
-        duplicate_request,
-        /// Packets dropped as senseless.
-        dropped_pkts,
-        /// Direct copies on shared pages.
-        memcpy_ops,
-        /// Bytes of these copies.
-        memcpy_bytes,
-        /// Direct copies by the kernel.
-        process_vm_ops,
-        /// Bytes of these copies.
-        process_vm_bytes,
-        /// Frames put into the ring (shared-memory ring).
-        ring_frames_sent,
-        /// Payload bytes of these frames.
-        ring_bytes_sent,
-        /// Frames taken out of the ring.
-        ring_frames_rcvd,
-        /// Payload bytes of these frames.
-        ring_bytes_rcvd,
-        /// Frames put into rings again, because the peer had no receive posted for an earlier one.
-        ring_frames_resent,
-        /// Frames dropped because an earlier one found no receive posted; the peer sends them again.
-        ring_frames_skipped,
-    }
-}
 
 /// Counters of a process: the ledger's first page.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -293,6 +89,12 @@ pub struct QpInfo {
     pub peer: Option<[u8; 16]>,
     /// Path to the peer.
     pub path: PathName,
+    /// Work requests posted to the send queue.
+    pub posted_sends: u64,
+    /// Work requests posted to its own receive queue.
+    pub posted_recvs: u64,
+    /// Smoothed round trip to the peer in nanoseconds, 0 if its transport measures none.
+    pub round_trip_ns: u64,
     /// Counters.
     pub counters: QpCounters,
 }
@@ -358,6 +160,12 @@ pub struct QpCursor {
 /// Queue pairs of one process, a page of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct QpPage {
+    /// The daemon's number of the process, unique while the daemon lives; 0 if the page has no process.
+    pub client: u64,
+    /// Virtual host that the process runs as; empty for the machine.
+    pub host: String,
+    /// Counters of the process over all devices.
+    pub totals: DeviceCounters,
     /// Process ID, 0 if the process is in a PID namespace that the daemon cannot see.
     pub pid: u32,
     /// Name that the process gave.
@@ -373,15 +181,8 @@ pub struct QpPage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fabric::{FabricPort, FabricReply, PortCursor, PortName};
     use crate::limits::*;
-
-    #[test]
-    fn sums_stay_at_their_end() {
-        let mut sum = DeviceCounters { sent_pkts: u64::MAX - 1, ..DeviceCounters::default() };
-        sum.add(&DeviceCounters { sent_pkts: 5, cqes: 2, ..DeviceCounters::default() });
-        assert_eq!((sum.sent_pkts, sum.cqes), (u64::MAX, 2));
-        assert_eq!(sum.values().next(), Some(("sent_pkts", u64::MAX)));
-    }
 
     #[test]
     fn a_path_has_a_harmless_name_whoever_gave_it() {
@@ -392,12 +193,14 @@ mod tests {
         assert_eq!(name, "wire".into());
     }
 
+    /// Counters of the maximum length.
+    fn most<T: serde::de::DeserializeOwned>(fields: usize) -> T {
+        let field = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        crate::decode(&field.repeat(fields)).unwrap()
+    }
+
     /// Pages of the maximum length.
     fn full() -> (CountersPage, ObjectsPage) {
-        fn most<T: serde::de::DeserializeOwned>(fields: usize) -> T {
-            let field = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
-            crate::decode(&field.repeat(fields)).unwrap()
-        }
         let device: DeviceCounters = most(DeviceCounters::default().values().count());
         let path = PathName::from("p".repeat(PATH_NAME_BYTES_MAX).as_str());
         let qp = QpInfo {
@@ -410,6 +213,9 @@ mod tests {
             sq_psn: u32::MAX,
             peer: Some([255; 16]),
             path: path.clone(),
+            posted_sends: u64::MAX,
+            posted_recvs: u64::MAX,
+            round_trip_ns: u64::MAX,
             counters: most(QpCounters::default().values().count()),
         };
         let objects =
@@ -442,6 +248,9 @@ mod tests {
         };
         assert!(crate::encode(&crate::Response::Stat(report)).is_ok());
         let page = QpPage {
+            client: u64::MAX,
+            host: "h".repeat(HOST_NAME_BYTES_MAX),
+            totals: counters.devices[0].1,
             pid: u32::MAX,
             comm: "c".repeat(PROGRAM_NAME_BYTES_MAX),
             qps: vec![objects.qps[0].clone(); QPS_PER_PAGE],
@@ -449,5 +258,18 @@ mod tests {
             next: Some(QpCursor { client: u64::MAX, skip: u32::MAX }),
         };
         assert!(crate::encode(&crate::Response::Qps(page)).is_ok());
+        let node = "n".repeat(HOST_NAME_BYTES_MAX);
+        let port = FabricPort {
+            node: node.clone(),
+            port: u8::MAX,
+            peer: Some(PortName { node, port: u8::MAX }),
+            state: u8::MAX,
+            lid: u16::MAX,
+            rate_tenths: u32::MAX,
+            counters: most(PortCounters::default().values().count()),
+        };
+        let next = Some(PortCursor { node: u32::MAX, port: u8::MAX });
+        let ports = FabricReply::Ports { ports: vec![port; FABRIC_PORTS_PER_PAGE], next };
+        assert!(crate::encode(&crate::Response::Fabric(ports)).is_ok());
     }
 }

@@ -1,11 +1,11 @@
 //! A queue pair's attributes and counters, as its adapter reads and sets them.
 
-use weft_verbs::{DeviceId, Mtu, QpAttr, QpId, QpInit, QpState, QpType, Qpn};
+use weft_verbs::{DeviceId, Duration, Mtu, QpAttr, QpId, QpInit, QpState, QpType, Qpn};
 
 use crate::core::Passed;
 use crate::stats::QpStats;
 
-use super::Qp;
+use super::{Qp, Service};
 
 impl Qp {
     /// Returns its number.
@@ -74,6 +74,15 @@ impl Qp {
     /// Returns its counters.
     pub fn stats(&self) -> QpStats {
         self.core.stats
+    }
+
+    /// Returns the smoothed round trip of a reliable queue pair over a network; `None` before the first measurement, and
+    /// for every other queue pair.
+    pub fn round_trip(&self) -> Option<Duration> {
+        match &self.service {
+            Service::Rc(rc) => rc.round_trip(),
+            _ => None,
+        }
     }
 
     /// Sets the port's MTU, which limits datagrams: at creation, and when the port changes.

@@ -19,7 +19,7 @@ mod retry;
 mod tests;
 mod window;
 
-use weft_verbs::{CqId, Instant, QpState, QpType};
+use weft_verbs::{CqId, Duration, Instant, QpState, QpType};
 
 use crate::batch::TX_BURST_PACKETS;
 use crate::core::Core;
@@ -73,6 +73,11 @@ impl Rc {
     /// Sets whether acknowledgements may wait for an own message.
     pub fn allow_ack_delay(&mut self, allowed: bool) {
         self.responder.delayed_ack.allow(allowed);
+    }
+
+    /// Returns the smoothed round trip to the peer, once measured.
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.requester.timing.round_trip()
     }
 
     /// Sends the last acknowledgement once more, if there was one.

@@ -119,6 +119,11 @@ impl Timing {
         base * (1 << self.probes)
     }
 
+    /// Returns the smoothed round trip; `None` before the first measurement.
+    pub fn round_trip(&self) -> Option<Duration> {
+        (self.srtt_ns > 0).then(|| Duration::from_nanos(self.srtt_ns))
+    }
+
     /// Returns how long to hold after a NAK.
     pub fn hold(&self) -> Duration {
         Duration::from_nanos(2 * self.srtt_ns + 4 * self.rttvar_ns).clamp(HOLD_MIN, HOLD_MAX)
@@ -137,9 +142,9 @@ mod tests {
         assert_eq!(t.retry_after(1), RETRY_MIN);
         t.time(5, Instant(0));
         t.on_ack(5, Instant(1_000_000_000));
-        assert_eq!(t.srtt_ns, 0, "the packet itself is not acknowledged yet");
+        assert_eq!(t.round_trip(), None, "the packet itself is not acknowledged yet");
         t.on_ack(6, Instant(1_000_000_000));
-        assert_eq!(t.srtt_ns, 1_000_000_000);
+        assert_eq!(t.round_trip(), Some(Duration::from_secs(1)));
         assert_eq!(t.retry_after(14), Duration::from_secs(3));
         t.arm(0, Instant(0));
         assert_eq!(t.retry_at, None);

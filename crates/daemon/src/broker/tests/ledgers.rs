@@ -60,12 +60,15 @@ fn queue_pairs_are_listed_page_by_page_and_what_is_cut_is_said() {
     let held = DeviceObjects { qp: 500, ..DeviceObjects::default() };
     world.host.ledgers.get_mut(&a).unwrap().1 = ObjectsPage { devices: vec![held], qps };
     let one = QpInfo { qpn: 9999, ..QpInfo::default() };
+    world.host.ledgers.get_mut(&b).unwrap().0 = counted(5);
     world.host.ledgers.get_mut(&b).unwrap().1 = ObjectsPage { devices: Vec::new(), qps: vec![one] };
     let (mut seen, mut untold, mut cursor) = (Vec::new(), Vec::new(), Some(QpCursor::default()));
     while let Some(from) = cursor {
         let Ok(Response::Qps(page)) = world.ask(asker, Request::ListQps(from)) else { panic!() };
         seen.extend(page.qps.iter().map(|qp| qp.qpn));
         untold.push(page.untold);
+        let totals = if page.client == b { 10 } else { 0 };
+        assert_eq!((page.totals.sent_pkts, page.host.as_str()), (totals, ""), "of both devices");
         cursor = page.next;
     }
     assert_eq!(seen, (0..256).chain([9999]).collect::<Vec<_>>());
