@@ -57,6 +57,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     // The other side of it.
     ("weft-client", 1),
     // The command: the parts of its tools, and itself.
+    ("weft-metrics", 0),
     ("weft-tool", 5),
     ("weft-diags", 6),
     ("weft-sm-process", 6),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::console::WAIT;
 use super::running_manager::RunningManager;
-use super::{balance, dump, metrics};
+use super::{balance, dump, exposition, metrics};
 
 /// A command of the console.
 struct Command {
@@ -133,7 +133,7 @@ const COMMANDS: &[Command] = &[
         name: "metrics",
         arguments: "",
         about: "print SM metrics in Prometheus format",
-        answer: |sm, _| metrics::prometheus(&sm.manager),
+        answer: |sm, _| exposition::page(&metrics::json(&sm.manager)),
     },
     Command {
         name: "version",

@@ -248,6 +248,14 @@ impl Conversation {
         Ok(Conversation(fd))
     }
 
+    /// Limits the time that the manager has for a piece of an answer.
+    ///
+    /// # Errors
+    /// The socket is gone.
+    pub fn set_timeout(&self, timeout: std::time::Duration) -> io::Result<()> {
+        unix::set_receive_timeout(&self.0, timeout)
+    }
+
     /// Process ID of the manager, as far as this PID namespace sees it.
     pub fn process(&self) -> Option<u32> {
         unix::peer_credentials(&self.0).ok().map(|manager| manager.pid).filter(|pid| *pid != 0)

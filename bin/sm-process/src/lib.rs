@@ -10,6 +10,7 @@ mod console;
 mod control;
 mod create_config;
 mod dump;
+pub mod exposition;
 mod files;
 mod instances;
 mod log;

@@ -248,36 +248,6 @@ pub fn who_has(subnet: &Subnet, lid: Option<&str>) -> String {
     out
 }
 
-/// The metrics in Prometheus format.
-pub fn prometheus(manager: &Manager) -> String {
-    let status = manager.status();
-    let Counts { switches, ends, links } = counts(manager.subnet());
-    let wire = status.wire;
-    let rows: [(&str, &str, &str, u64); 14] = [
-        ("up", "gauge", "1 if the subnet is up", status.is_up.into()),
-        ("state", "gauge", "0 not active, 1 discovering, 2 standby, 3 master", status.state.0.into()),
-        ("priority", "gauge", "priority of this manager", status.priority.into()),
-        ("lid", "gauge", "LID of this manager", status.lid.into()),
-        ("switches", "gauge", "known switches", switches as u64),
-        ("end_ports", "gauge", "known ports of adapters and routers", ends as u64),
-        ("links", "gauge", "cables between known ports", links as u64),
-        ("sweeps_total", "counter", "sweeps", status.sweeps),
-        ("heavy_sweeps_total", "counter", "heavy sweeps", status.heavy_sweeps),
-        ("datagrams_left", "gauge", "datagrams of the sweep, queued or in flight", status.left),
-        ("smps_sent_total", "counter", "SMPs sent", wire.sent),
-        ("smps_answered_total", "counter", "SMPs answered", wire.answered),
-        ("smps_lost_total", "counter", "SMPs not answered in time", wire.timeouts),
-        ("traps_total", "counter", "traps received", status.traps),
-    ];
-    let mut out = String::new();
-    for (name, kind, about, value) in rows {
-        let _ = writeln!(out, "# HELP weft_sm_{name} {about}\n# TYPE weft_sm_{name} {kind}\nweft_sm_{name} {value}");
-    }
-    let _ = writeln!(out, "# HELP weft_sm_routing_info the routing engine in force\n# TYPE weft_sm_routing_info gauge");
-    let _ = writeln!(out, "weft_sm_routing_info{{engine=\"{}\"}} 1", status.engine);
-    out
-}
-
 /// Formats an event as a line of JSON.
 pub fn event_json(event: &Event) -> String {
     let now = jiff::Timestamp::now();

@@ -96,9 +96,6 @@ pub struct RunArgs {
     /// Set any other option of the configuration file
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Serve Prometheus metrics at this address
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub metrics: Option<std::net::SocketAddr>,
     /// Run in the background
     #[arg(short = 'B', long)]
     pub daemon: bool,

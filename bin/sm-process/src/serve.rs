@@ -328,7 +328,7 @@ impl Server {
             self.dump();
         }
         for who in std::mem::take(&mut self.waiting) {
-            let answer = metrics::prometheus(&self.sm.manager);
+            let answer = metrics::text(&self.sm.manager);
             self.control.answer(&self.epoll, who, &answer);
         }
         if self.once {

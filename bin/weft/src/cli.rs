@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cable, capture, cdi, cm, daemon, dev, diagnose, doctor, env, environment, host_apply, hosts, link, manual, monitor,
-    node, pingall, qp, resource, run, sm, stat, status, system, topology, up,
+    cable, capture, cdi, cm, daemon, dev, diagnose, doctor, env, environment, host_apply, hosts, link, manual, metrics,
+    monitor, node, pingall, qp, resource, run, sm, stat, status, system, topology, up,
 };
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
@@ -41,9 +41,11 @@ pub enum Command {
     Link(link::LinkArgs),
     /// Show or rename RDMA devices: show, set DEV name NEWNAME
     Dev(dev::DevArgs),
-    /// Show counters of devices and queue pairs, summed over all processes: weft stat DEV --watch
+    /// Show counters of devices, queue pairs and ports of the fabric: weft stat DEV --watch
     #[command(visible_alias = "statistic")]
     Stat(stat::StatArgs),
+    /// Print all metrics for Prometheus, or serve them: weft metrics --listen
+    Metrics(metrics::MetricsArgs),
     /// Show the queue pairs of all processes, with the path of each to its peer
     Qp(qp::QpArgs),
     /// Count RDMA objects (show) or list them (show qp, show cm_id)

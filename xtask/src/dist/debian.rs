@@ -9,7 +9,7 @@ use std::process::Command;
 
 use super::elf::Needs;
 use super::layout::{File, lay_out, listing};
-use super::product::{Product, units};
+use super::product::{Product, dashboard, units};
 
 /// Scripts that dpkg runs.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
@@ -53,6 +53,7 @@ fn files(product: &Product) -> Result<Vec<File>> {
     files.extend(product.libraries(&format!("usr/lib/{}-linux-gnu/weft", super::ARCH)));
     files.extend(product.completions("usr/share", "zsh/vendor-completions"));
     files.extend(units("usr/lib/systemd/system"));
+    files.push(dashboard("usr/share/weft"));
     files.push(File::data(CONFFILE, super::source("dist/apparmor/weft")));
     files.push(File::data("usr/share/doc/weft/copyright", super::source("dist/debian/copyright")));
     Ok(files)

@@ -100,6 +100,11 @@ impl Product {
     }
 }
 
+/// The dashboard for Grafana, below the directory `to`.
+pub fn dashboard(to: &str) -> File {
+    File::data(format!("{to}/grafana/weft.json"), super::source("dist/grafana/weft.json"))
+}
+
 /// The units for systemd, in the directory `to`.
 pub fn units(to: &str) -> Vec<File> {
     let units = ["weft-sm.service", "weft-sm@.service"];

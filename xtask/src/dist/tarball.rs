@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::layout::{File, lay_out};
-use super::product::{Product, units};
+use super::product::{Product, dashboard, units};
 
 /// Makes the tarball.
 pub fn make(product: &Product) -> Result<PathBuf> {
@@ -42,6 +42,7 @@ fn files(product: &Product) -> Result<Vec<File>> {
     }
     files.extend(product.completions("share", "zsh/site-functions"));
     files.extend(units("lib/systemd/system"));
+    files.push(dashboard("share/weft"));
     for text in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         files.push(File::data(format!("share/doc/weft/{text}"), super::source(text)));
     }

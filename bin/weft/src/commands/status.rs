@@ -68,7 +68,7 @@ pub fn run(args: &StatusArgs) -> ExitCode {
 /// The processes among these sessions: one may have several (its devices, connection manager and management datagrams
 /// each have their own). The session of this command, which asks, and those of the keepers of `weft run`'s views are
 /// left out.
-fn of_others(sessions: Vec<ProcessInfo>, own_pid: u32) -> Vec<ProcessInfo> {
+pub(super) fn of_others(sessions: Vec<ProcessInfo>, own_pid: u32) -> Vec<ProcessInfo> {
     let mut processes: Vec<ProcessInfo> = Vec::new();
     let asked_about = |session: &ProcessInfo| session.pid != own_pid && session.program != VIEW_KEEPER;
     for session in sessions.into_iter().filter(asked_about) {

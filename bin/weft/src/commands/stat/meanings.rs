@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 
-use weft_ipc::stat::{DeviceCounters, ProcessCounters};
+use weft_ipc::stat::{DeviceCounters, PortCounters, ProcessCounters};
 
 /// The counters by what they belong to.
-const GROUPS: [(&str, &[(&str, &str)]); 2] =
-    [("devices", DeviceCounters::MEANINGS), ("processes", ProcessCounters::MEANINGS)];
+const GROUPS: [(&str, &[(&str, &str)]); 3] = [
+    ("devices", DeviceCounters::MEANINGS),
+    ("processes", ProcessCounters::MEANINGS),
+    ("fabric ports", PortCounters::MEANINGS),
+];
 
 /// Formats all counters' names and meanings.
 pub fn text() -> String {

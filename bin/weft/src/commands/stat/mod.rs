@@ -1,7 +1,8 @@
-//! `weft stat`: counters of devices and queue pairs, summed over all processes including those that ended. As a table,
+//! `weft stat`: counters of devices, queue pairs and ports of a fabric; those of devices are summed over all processes including those that ended. As a table,
 //! with rates while watching; in the form of iproute2's `rdma statistic` after the word `show`; and as JSON.
 
 mod meanings;
+mod ports;
 mod table;
 
 use std::process::ExitCode;
@@ -11,6 +12,8 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use weft_ipc::Client;
 use weft_ipc::stat::{DeviceCounters, StatReport};
+
+pub(super) use ports::{errors as port_errors, state_name as port_state};
 
 use super::devices::{self, HostArg, Listed};
 use super::iproute::{self, Members, OutputArgs};
@@ -55,8 +58,9 @@ pub struct StatArgs {
     /// Print what each counter counts
     #[arg(long, conflicts_with_all = ["watch", "words"])]
     explain: bool,
-    /// `DEV`: print a table. `show [link DEV/1]`: print as `rdma statistic` does. `qp [link DEV]`: print per queue pair
-    #[arg(value_name = "DEV | show [link DEV/1] | qp [link DEV]")]
+    /// `DEV`: print a table. `show [link DEV/1]`: print as `rdma statistic` does. `qp [link DEV]`: print per queue pair.
+    /// `port [NODE[:PORT]]`: print per port of the fabric
+    #[arg(value_name = "DEV | show [link DEV/1] | qp [link DEV] | port [NODE[:PORT]]")]
     words: Vec<String>,
 }
 
@@ -99,6 +103,7 @@ fn execute(args: &StatArgs) -> Result<(), String> {
             listing.untold.iter().for_each(|line| crate::errln!("{line}"));
             Ok(())
         }
+        ["port", rest @ ..] => ports::show(rest, args.output),
         ["show" | "list" | "lst", rest @ ..] | rest @ ["link", ..] => {
             let (report, devices) = Asker::new(rest, &args.host)?.look()?;
             let rows = links(&report, &devices);
