@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     cable, capture, cdi, cm, daemon, dev, diagnose, doctor, env, environment, host_apply, hosts, link, manual, metrics,
-    monitor, node, pingall, qp, resource, run, sm, stat, status, system, topology, up,
+    monitor, node, pingall, qp, resource, run, sm, stat, status, system, top, topology, up,
 };
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
@@ -44,6 +44,8 @@ pub enum Command {
     /// Show counters of devices, queue pairs and ports of the fabric: weft stat DEV --watch
     #[command(visible_alias = "statistic")]
     Stat(stat::StatArgs),
+    /// Show processes, queue pairs and ports by their present traffic, as top does
+    Top(top::TopArgs),
     /// Print all metrics for Prometheus, or serve them: weft metrics --listen
     Metrics(metrics::MetricsArgs),
     /// Show the queue pairs of all processes, with the path of each to its peer

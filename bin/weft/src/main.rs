@@ -63,6 +63,7 @@ fn run() -> ExitCode {
         Command::Resource(args) => commands::resource::run(args),
         Command::Stat(args) => commands::stat::run(&args),
         Command::Qp(args) => commands::qp::run(&args),
+        Command::Top(args) => commands::top::run(&args),
         Command::Metrics(args) => commands::metrics::run(&args),
         Command::System(args) => commands::system::run(&args),
         Command::Capture(args) => commands::capture::run(&args),

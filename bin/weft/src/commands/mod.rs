@@ -42,6 +42,7 @@ pub mod stat;
 pub mod status;
 pub mod system;
 pub mod systemctl;
+pub mod top;
 pub mod topology;
 pub mod up;
 
