@@ -1,4 +1,4 @@
-//! What a target serves, and where: checked, with all files open.
+//! Setup of a target: its subsystems and ports, checked, with all files open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;

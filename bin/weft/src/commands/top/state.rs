@@ -84,7 +84,7 @@ pub enum Mode {
     Help,
 }
 
-/// What the loop does after a key.
+/// Action of the loop after a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Draws again.
