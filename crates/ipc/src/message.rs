@@ -260,7 +260,7 @@ pub enum Response {
     /// Counters.
     Stat(StatReport),
     /// Queue pairs.
-    Qps(QpPage),
+    Qps(Box<QpPage>),
     /// The connection manager's answer.
     Cm(Reply),
     /// An event channel. The end to read [`CmEvent`]s from comes with the message; each packet there holds one.

@@ -213,7 +213,7 @@ fn indexes_of(shared: &Shared, virtual_host: &str) -> Vec<u32> {
 
 fn list_qps(sessions: &Sessions, from: QpCursor, host: &impl Host) -> Response {
     let mut left = ledgers(sessions).map(|(id, _)| id).filter(|id| *id >= from.client);
-    let Some(id) = left.next() else { return Response::Qps(QpPage::default()) };
+    let Some(id) = left.next() else { return Response::Qps(Box::default()) };
     let skip = if id == from.client { from.skip as usize } else { 0 };
     let objects = host.objects(id).unwrap_or_default();
     let told = objects.qps.len().min(LEDGER_QPS_MAX);
@@ -233,7 +233,7 @@ fn list_qps(sessions: &Sessions, from: QpCursor, host: &impl Host) -> Response {
     let client = sessions.get(id);
     let (pid, comm) = client.map(|c| (c.credentials.pid, c.program.clone())).unwrap_or_default();
     let virtual_host = client.map(|c| c.host.clone()).unwrap_or_default();
-    Response::Qps(QpPage { client: id, host: virtual_host, totals, pid, comm, qps, untold, next })
+    Response::Qps(Box::new(QpPage { client: id, host: virtual_host, totals, pid, comm, qps, untold, next }))
 }
 
 /// Returns the clients that have a ledger.

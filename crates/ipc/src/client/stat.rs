@@ -60,7 +60,7 @@ impl Client {
             page.host = printable(&page.host);
             // A page whose cursor does not advance would repeat forever.
             let next = page.next.filter(|next| *next > cursor);
-            pages.push(page);
+            pages.push(*page);
             match next {
                 Some(next) if pages.len() < QP_PAGES_MAX => cursor = next,
                 _ => return Ok(pages),

@@ -257,7 +257,7 @@ mod tests {
             untold: u32::MAX,
             next: Some(QpCursor { client: u64::MAX, skip: u32::MAX }),
         };
-        assert!(crate::encode(&crate::Response::Qps(page)).is_ok());
+        assert!(crate::encode(&crate::Response::Qps(Box::new(page))).is_ok());
         let node = "n".repeat(HOST_NAME_BYTES_MAX);
         let port = FabricPort {
             node: node.clone(),

@@ -76,8 +76,7 @@ mod tests {
     fn the_lines_fit_a_terminal() {
         let (before, after) = (fabric_report(0), fabric_report(987_654_321));
         let activity = compare(Some(&before), &after, 1.0);
-        let mut state = State::default();
-        state.paused = true;
+        let state = State { paused: true, ..State::default() };
         for line in lines(&after, &activity, &state, "12:34:56") {
             assert!(line.chars().count() <= 80, "{line}");
         }

@@ -103,7 +103,7 @@ fn build<R>(
     identity: impl Fn(&R) -> Option<(u64, String)>,
 ) -> Table {
     let sort = state.sort();
-    let mut kept: Vec<(&R, Vec<String>, Option<(u64, String)>)> = rows
+    let mut kept: Vec<_> = rows
         .iter()
         .map(|row| (row, columns.iter().map(|column| (column.show)(row)).collect::<Vec<_>>(), identity(row)))
         .filter(|(_, cells, process)| is_wanted(state, cells, process.as_ref()))
