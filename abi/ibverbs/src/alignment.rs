@@ -18,7 +18,7 @@ impl<T: Copy, const N: usize> Copies<T, N> {
     /// # Safety
     /// `list` points to that many elements, which live as long as the result.
     #[inline]
-    pub(crate) unsafe fn aligned<'a>(&'a mut self, list: *const T, count: usize) -> &'a [T] {
+    pub(crate) unsafe fn aligned(&mut self, list: *const T, count: usize) -> &[T] {
         if list.is_aligned() {
             // SAFETY: by the contract.
             return unsafe { std::slice::from_raw_parts(list, count.min(N)) };

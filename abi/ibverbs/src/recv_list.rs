@@ -18,11 +18,7 @@ pub(crate) type Sges = Copies<Sge, { SGE_MAX as usize }>;
 /// # Safety
 /// The caller's list has that many elements.
 #[inline]
-pub(crate) unsafe fn sges<'a>(
-    list: *const ibv_sge,
-    count: c_int,
-    copies: &'a mut Sges,
-) -> Result<&'a [Sge], VerbsError> {
+pub(crate) unsafe fn sges(list: *const ibv_sge, count: c_int, copies: &mut Sges) -> Result<&[Sge], VerbsError> {
     match usize::try_from(count) {
         Ok(0) => Ok(&[]),
         // SAFETY: by the contract. The guard refuses a longer list without reading it.
