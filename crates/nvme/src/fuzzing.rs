@@ -29,8 +29,9 @@ pub fn configuration() -> TargetConfig {
 }
 
 /// Feeds capsules to a target. Each begins with a byte that names the queue, and a length in units of four bytes; data that
-/// the target fetches is the capsule's rest.
-pub fn target(mut bytes: &[u8]) {
+/// the target fetches is the capsule's rest. Returns the number of operations on the namespace.
+pub fn target(mut bytes: &[u8]) -> usize {
+    let mut operations = 0;
     let mut target = Target::new(configuration());
     let mut now = Duration::ZERO;
     let local = LocalAddress { is_ipv6: false, address: "192.0.2.1".into(), service: "4420".into() };
@@ -44,13 +45,15 @@ pub fn target(mut bytes: &[u8]) {
         bytes = rest;
         now += Duration::from_millis(u64::from(*queue >> 2) * 100);
         target.handle_capsule(now, u64::from(*queue & 3), capsule);
-        carry_out(&mut target, now, capsule);
+        operations += carry_out(&mut target, now, capsule);
         target.handle_timeout(now);
-        carry_out(&mut target, now, capsule);
+        operations += carry_out(&mut target, now, capsule);
     }
+    operations
 }
 
-fn carry_out(target: &mut Target, now: Duration, capsule: &[u8]) {
+fn carry_out(target: &mut Target, now: Duration, capsule: &[u8]) -> usize {
+    let mut operations = 0;
     while let Some(action) = target.poll() {
         match action {
             Action::Fetch(key, memory) => {
@@ -59,6 +62,7 @@ fn carry_out(target: &mut Target, now: Duration, capsule: &[u8]) {
                 target.handle_data(now, key, &data);
             }
             Action::Execute { command, operation, .. } => {
+                operations += 1;
                 check(&operation);
                 target.handle_executed(command, Err(Status::WRITE_FAULT));
             }
@@ -75,6 +79,7 @@ fn carry_out(target: &mut Target, now: Duration, capsule: &[u8]) {
             Action::Log(..) => {}
         }
     }
+    operations
 }
 
 /// Every operation stays within the namespace.

@@ -1,3 +1,5 @@
 #![no_main]
 //! Fuzz target `nvme_target`: see weft_nvme::fuzzing.
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| weft_nvme::fuzzing::target(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    weft_nvme::fuzzing::target(bytes);
+});

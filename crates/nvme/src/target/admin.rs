@@ -17,6 +17,8 @@ const CNS_NAMESPACE: u32 = 0x00;
 const CNS_CONTROLLER: u32 = 0x01;
 const CNS_ACTIVE_NAMESPACES: u32 = 0x02;
 const CNS_UNIQUE_IDS: u32 = 0x03;
+/// Of the NVM command set; hosts ask for it whatever the version is.
+const CNS_COMMAND_SET_CONTROLLER: u32 = 0x06;
 const CNS_CONTROLLERS_OF_NAMESPACE: u32 = 0x12;
 const CNS_CONTROLLERS: u32 = 0x13;
 
@@ -71,6 +73,8 @@ impl<'a> Context<'a> {
                 let namespace = subsystem.namespace(nsid).ok_or(Status::INVALID_NAMESPACE.final_one())?;
                 Ok(page::unique_ids(&namespace.nguid, &namespace.uuid))
             }
+            // No limits but those of a transfer.
+            CNS_COMMAND_SET_CONTROLLER if command.cdw(11) >> 24 == 0 => Ok(vec![0; page::IDENTIFY_LEN]),
             CNS_CONTROLLERS_OF_NAMESPACE if subsystem.namespace(nsid).is_none() => {
                 Err(Status::INVALID_NAMESPACE.final_one())
             }

@@ -11,6 +11,7 @@ use zerocopy::byteorder::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::FabricsType;
+use super::descriptor::{Descriptor, HostMemory};
 
 /// Bytes of a command.
 pub const COMMAND_LEN: usize = 64;
@@ -43,7 +44,10 @@ impl Command {
 
     /// Creates a command without data.
     pub fn new(opcode: u8, id: u16, nsid: u32) -> Command {
-        Command { opcode, flags: 0x40, id: id.into(), nsid: nsid.into(), ..Command::default() }
+        // Linux's target refuses other types even where there is no data.
+        let nothing = HostMemory { address: 0, length: 0, key: 0, invalidate: false };
+        let descriptor = Descriptor::Host(nothing).to_bytes();
+        Command { opcode, flags: 0x40, id: id.into(), nsid: nsid.into(), descriptor, ..Command::default() }
     }
 
     /// Command identifier.

@@ -1,4 +1,4 @@
-//! Setup of a target: its subsystems and ports, checked, with all files open.
+//! Setup of a target: subsystems and ports, checked, with all files open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
