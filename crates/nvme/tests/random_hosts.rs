@@ -31,8 +31,8 @@ impl Host {
         bytes[0] = self.pick(&opcodes);
         bytes[2..4].copy_from_slice(&(index as u16).to_le_bytes());
         bytes[4] = 1;
-        for at in 40..COMMAND_LEN {
-            bytes[at] = if self.below(3) == 0 { self.0.next_u32() as u8 & 0x1f } else { 0 };
+        for byte in bytes.iter_mut().skip(40) {
+            *byte = if self.below(3) == 0 { self.0.next_u32() as u8 & 0x1f } else { 0 };
         }
         let length = self.pick(&[0_u32, 16, 512, 1024, 4096, any]);
         bytes[32..36].copy_from_slice(&length.to_le_bytes());

@@ -135,7 +135,7 @@ impl Sides {
 
     /// Writes pieces of many sizes, `mebibytes` of each, reads them, and compares with the file behind the disk.
     fn bytes(&self, target: &tgt::Target<'_>, mebibytes: u64) -> Result<()> {
-        let mut script = format!("head -c {} /dev/urandom > /tmp/data\n", 3 * mebibytes << 20);
+        let mut script = format!("head -c {} /dev/urandom > /tmp/data\n", (3 * mebibytes) << 20);
         for (at, kibibytes) in [1024, 64, 4].into_iter().enumerate() {
             let (count, skip) = (mebibytes * 1024 / kibibytes, at as u64 * mebibytes * 1024 / kibibytes);
             script += &format!(
@@ -146,7 +146,7 @@ impl Sides {
         self.guest(&format!("{script}{}; cmp /tmp/data /tmp/back", 3 * mebibytes))?;
         let sent = self.guest("sha256sum < /tmp/data")?;
         let disk = std::fs::File::open(target.disk())?;
-        let mut bytes = vec![0; 3 * (mebibytes as usize) << 20];
+        let mut bytes = vec![0; (3 * mebibytes as usize) << 20];
         disk.read_exact_at(&mut bytes, 0)?;
         let there = self.peer.lab().file("there");
         std::fs::write(&there, &bytes)?;

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, ioctl_blksszget};
@@ -12,7 +13,7 @@ use weft_client::verbs::Memory;
 use weft_nvme::{Operation, Status};
 use weft_tool::errno;
 
-use crate::limits::ZEROES_BYTES;
+use crate::limits::{COMPLAINTS_MAX, ZEROES_BYTES};
 
 /// Block sizes as powers of two.
 const BLOCK_512: u8 = 9;
@@ -35,6 +36,8 @@ pub struct Store {
     file: File,
     name: String,
     is_device: bool,
+    /// Lines about failed operations.
+    complaints: AtomicU32,
 }
 
 /// Size of a store.
@@ -66,7 +69,8 @@ impl Store {
         let block_shift = block_shift(bytes, sector, block_size);
         let blocks = bytes >> block_shift;
         ensure!(blocks > 0, "{name}: it has {bytes} bytes, which is less than a block; make it larger (truncate -s)");
-        Ok((Store { file, name, is_device }, Geometry { blocks, block_shift }))
+        let complaints = AtomicU32::new(0);
+        Ok((Store { file, name, is_device, complaints }, Geometry { blocks, block_shift }))
     }
 
     /// Executes an operation. A Read leaves its data in the memory.
@@ -94,9 +98,11 @@ impl Store {
         done.map_err(|error| self.status(&error, fault))
     }
 
-    /// Prints the reason of a failure, and returns its status.
+    /// Prints the reason of a failure, up to a number of them, and returns its status.
     fn status(&self, error: &io::Error, fault: Status) -> Status {
-        weft_tool::errln!("weft nvme target: {}: {}", self.name, errno::text(error));
+        if self.complaints.fetch_add(1, Ordering::Relaxed) < COMPLAINTS_MAX {
+            weft_tool::errln!("weft nvme target: {}: {}", self.name, errno::text(error));
+        }
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Status::CAPACITY_EXCEEDED,
             _ => fault,
