@@ -106,17 +106,23 @@ impl Drop for Screen<'_> {
     }
 }
 
-/// The cell of a row below a heading, both by their right edges.
-fn cell<'a>(screen: &'a str, heading: &str, row: impl Fn(&str) -> bool) -> Option<&'a str> {
-    let headings = screen.lines().find(|line| line.contains(heading))?;
-    let line = screen.lines().find(|line| row(line))?;
-    let end = headings.split(heading).next()?.chars().count() + heading.chars().count();
-    let end = line.char_indices().nth(end).map_or(line.len(), |(at, _)| at);
-    line[..end].split_whitespace().last()
+/// The cells below a heading, of the rows with a word; heading and cells end at the same column.
+fn cells<'a>(screen: &'a str, heading: &str, word: &str) -> Vec<&'a str> {
+    let Some(headings) = screen.lines().find(|line| line.contains(heading)) else { return Vec::new() };
+    let before = headings.split(heading).next().unwrap_or_default();
+    let end = before.chars().count() + heading.chars().count();
+    let rows = screen.lines().filter(|line| line.contains(word));
+    rows.filter_map(|row| {
+        let end = row.char_indices().nth(end).map_or(row.len(), |(at, _)| at);
+        row[..end].split_whitespace().last()
+    })
+    .collect()
 }
 
-fn is_rate(cell: Option<&str>) -> bool {
-    cell.is_some_and(|cell| cell != "0" && cell.starts_with(|c: char| c.is_ascii_digit()))
+/// Whether any of these cells is a number other than 0.
+fn has_rate(screen: &str, heading: &str, word: &str) -> bool {
+    let is_rate = |cell: &&str| *cell != "0" && cell.starts_with(|c: char| c.is_ascii_digit());
+    cells(screen, heading, word).iter().any(is_rate)
 }
 
 fn writes(lab: &Lab, wire: bool) -> Result<(Proc, Proc)> {
@@ -132,19 +138,17 @@ fn roce(lab: &Lab) -> Result<()> {
     let (server, client) = writes(lab, true)?;
     let screen = Screen::open(lab, 80, 24)?;
     screen.command("weft top -d 0.5")?;
-    let is_client = |line: &str| line.contains("ib_write_bw") && !line.contains(" 0       0       0");
-    let shown = screen.wait("rates of ib_write_bw", |text| is_rate(cell(text, "SEND/s", is_client)))?;
+    let shown = screen.wait("rates of ib_write_bw", |text| has_rate(text, "SEND/s", "ib_write_bw"))?;
     println!("{shown}");
     ensure!(shown.lines().all(|line| line.chars().count() <= 80), "wider than 80 columns:\n{shown}");
     ensure!(shown.matches("ib_write_bw").count() == 2, "not both processes:\n{shown}");
-    let measured = |cell: Option<&str>| cell.is_some_and(|cell| cell.ends_with("us") || cell.ends_with("ms"));
-    ensure!(measured(cell(&shown, "RTT", is_client)), "no round trip:\n{shown}");
+    let measured = |cell: &&str| cell.ends_with("us") || cell.ends_with("ms");
+    ensure!(cells(&shown, "RTT", "ib_write_bw").iter().any(measured), "no round trip:\n{shown}");
     screen.keys(&["2"])?;
     let shown = screen.wait("queue pairs", |text| text.contains("[2 Queue pairs]") && text.contains(" RT"))?;
     println!("{shown}");
     screen.keys(&["F2"])?;
-    let port = |line: &str| line.starts_with("rxe_");
-    let shown = screen.wait("rates of ports", |text| is_rate(cell(text, "SEND/s", port)))?;
+    let shown = screen.wait("rates of ports", |text| has_rate(text, "SEND/s", "rxe_"))?;
     println!("{shown}");
     screen.keys(&["1"])?;
     screen.keys(&["/", "n", "o", "t", "h", "i", "n", "g", "!"])?;
@@ -233,9 +237,7 @@ fn batch(lab: &Lab) -> Result<()> {
     let ended = lab.weft(lab.client(), Who::Ordinary, &[], &words)?.success()?;
     ensure!(ended.text.matches("weft top ").count() == 2, "{}", ended.report());
     ensure!(ended.text.matches(" ib_write_bw\n").count() == 4, "{}", ended.report());
-    let copies =
-        |line: &str| line.contains("ib_write_bw") && is_rate(cell(&ended.text, "COPY/s", |other| other == line));
-    ensure!(ended.text.lines().any(copies), "no copies within the host: {}", ended.report());
+    ensure!(has_rate(&ended.text, "COPY/s", "ib_write_bw"), "no copies within the host: {}", ended.report());
     let narrow =
         lab.weft(lab.client(), Who::Root, &[], &["top", "-b", "-n", "1", "-d", "0.2", "-w", "80"])?.success()?;
     ensure!(narrow.text.lines().all(|line| line.chars().count() <= 80), "{}", narrow.report());
@@ -279,14 +281,11 @@ fn iwarp(lab: &Lab) -> Result<()> {
     let client = pair.start_client(lab)?;
     let screen = Screen::open(lab, 80, 24)?;
     screen.command("weft top -d 0.5")?;
-    let shown = screen.wait("rates of ib_write_bw", |text| {
-        is_rate(cell(text, "SEND/s", |line| line.contains("ib_write_bw") && !line.contains("  0       0       0")))
-    });
+    let shown = screen.wait("rates of ib_write_bw", |text| has_rate(text, "SEND/s", "ib_write_bw"));
     let shown = shown.with_context(|| format!("server: {}\nclient: {}", server.text(), client.text()))?;
     println!("{shown}");
     screen.keys(&["3"])?;
-    let shown =
-        screen.wait("rates of the port", |text| is_rate(cell(text, "SEND/s", |line| line.starts_with("siw0/1"))))?;
+    let shown = screen.wait("rates of the port", |text| has_rate(text, "SEND/s", "siw0/1"))?;
     println!("{shown}");
     client.kill();
     server.kill();
@@ -300,14 +299,12 @@ fn hosts(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     let client = lab.start_line(&fabric.words("node3", &[&words[..], &["node2"]].concat())?, &[])?;
     let screen = Screen::open(lab, 80, 24)?;
     screen.command("weft top -d 0.5")?;
-    let is_client = |line: &str| line.contains(" node3 ");
-    let shown = screen.wait("rates of node3", |text| is_rate(cell(text, "SEND/s", is_client)))?;
+    let shown = screen.wait("rates of node3", |text| has_rate(text, "SEND/s", " node3 "))?;
     println!("{shown}");
     ensure!(shown.contains("fabric: ") && shown.contains(" node2 "), "{shown}");
     ensure!(shown.lines().all(|line| line.chars().count() <= 80), "wider than 80 columns:\n{shown}");
     screen.keys(&["3"])?;
-    let port = |line: &str| line.starts_with("node3:1 ");
-    let shown = screen.wait("rates of ports", |text| is_rate(cell(text, "SEND/s", port)))?;
+    let shown = screen.wait("rates of ports", |text| has_rate(text, "SEND/s", "node3:1 "))?;
     println!("{shown}");
     ensure!(shown.contains("active"), "{shown}");
     let inside =

@@ -39,7 +39,7 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
             Ok(broker.ledgers.list_adapters(&broker.shared, call.id, offset, call.host).into())
         }),
         Request::ListQps(from) => {
-            Rules::PLAIN.to(move |broker, call| Ok(list_qps(&broker.shared.sessions, from, call.host).into()))
+            Rules::PLAIN.to(move |broker, call| Ok(list_qps(&broker.shared.sessions, call.id, from, call.host).into()))
         }
         other => return Routed::Elsewhere(other),
     })
@@ -211,8 +211,12 @@ fn indexes_of(shared: &Shared, virtual_host: &str) -> Vec<u32> {
     umad::indexes(shared.fabric.generation(), adapters)
 }
 
-fn list_qps(sessions: &Sessions, from: QpCursor, host: &impl Host) -> Response {
-    let mut left = ledgers(sessions).map(|(id, _)| id).filter(|id| *id >= from.client);
+/// Returns a page of queue pairs. A program that runs as a host sees the processes of that host, a program of the machine
+/// all of them.
+fn list_qps(sessions: &Sessions, asker: ClientId, from: QpCursor, host: &impl Host) -> Response {
+    let own = sessions.host(asker).unwrap_or_default();
+    let seen = ledgers(sessions).filter(|(_, client)| own.is_empty() || client.host == own);
+    let mut left = seen.map(|(id, _)| id).filter(|id| *id >= from.client);
     let Some(id) = left.next() else { return Response::Qps(Box::default()) };
     let skip = if id == from.client { from.skip as usize } else { 0 };
     let objects = host.objects(id).unwrap_or_default();

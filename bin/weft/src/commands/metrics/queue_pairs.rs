@@ -85,7 +85,7 @@ fn info(page: &mut Exposition, rows: &[Row<'_>]) {
     let texts: Vec<[String; 3]> = rows
         .iter()
         .map(|row| {
-            let peer = row.qp.peer.map(address).unwrap_or_default();
+            let peer = row.qp.peer.filter(|gid| *gid != [0; 16]).map(address).unwrap_or_default();
             [row.qp.dest_qpn.map(|qpn| qpn.to_string()).unwrap_or_default(), peer, row.qp.path.to_string()]
         })
         .collect();
