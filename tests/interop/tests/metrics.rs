@@ -24,6 +24,7 @@ fn metrics() {
     let machine = Lab::new(Shape::One).expect("a lab");
     table.case("without a daemon", || without_daemon(&machine));
     table.case("a machine's page", || machine_page(&machine));
+    drop(machine);
     let lab = Lab::new(Shape::Loopback).expect("a lab");
     let fabric = Fabric::managed(&lab, &["--packets", "--star", "3"]).expect("a fabric");
     table.case("Prometheus scrapes a fabric, and the dashboard has data", || dashboard(&lab, &fabric));

@@ -23,7 +23,6 @@ fn on_a_machine() {
     table.case("the terminal is restored", || restored(&lab));
     table.case("batch mode", || batch(&lab));
     table.case("idle", || idle(&lab));
-    let lab = Lab::new(Shape::One).expect("a lab");
     table.case("iWARP", || iwarp(&lab));
     table.finish();
 }
@@ -53,7 +52,7 @@ impl<'a> Screen<'a> {
         let weft = product::weft()?.display().to_string();
         let screen = Screen { lab, socket, weft };
         let (columns, rows) = (columns.to_string(), rows.to_string());
-        screen.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &columns, "-y", &rows, "env PS1='$ ' sh"])?;
+        screen.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &columns, "-y", &rows, "exec env PS1='$ ' sh"])?;
         Ok(screen)
     }
 
@@ -119,6 +118,11 @@ fn cells<'a>(screen: &'a str, heading: &str, word: &str) -> Vec<&'a str> {
     .collect()
 }
 
+/// Rows of connected queue pairs.
+fn queue_pairs(screen: &str) -> usize {
+    screen.lines().filter(|line| line.contains(" RTS ") || line.contains(" RTR ")).count()
+}
+
 /// Whether any of these cells is a number other than 0.
 fn has_rate(screen: &str, heading: &str, word: &str) -> bool {
     let is_rate = |cell: &&str| *cell != "0" && cell.starts_with(|c: char| c.is_ascii_digit());
@@ -145,7 +149,7 @@ fn roce(lab: &Lab) -> Result<()> {
     let measured = |cell: &&str| cell.ends_with("us") || cell.ends_with("ms");
     ensure!(cells(&shown, "RTT", "ib_write_bw").iter().any(measured), "no round trip:\n{shown}");
     screen.keys(&["2"])?;
-    let shown = screen.wait("queue pairs", |text| text.contains("[2 Queue pairs]") && text.contains(" RT"))?;
+    let shown = screen.wait("queue pairs", |text| text.contains("[2 Queue pairs]") && queue_pairs(text) == 2)?;
     println!("{shown}");
     screen.keys(&["F2"])?;
     let shown = screen.wait("rates of ports", |text| has_rate(text, "SEND/s", "rxe_"))?;
@@ -161,7 +165,7 @@ fn roce(lab: &Lab) -> Result<()> {
     screen.wait("the order by PID", |text| text.contains("PID△"))?;
     screen.keys(&["Down", "Enter"])?;
     screen.wait("queue pairs of one process", |text| {
-        text.contains("[2 Queue pairs of ib_write_bw (Esc: all)]") && text.matches(" RT").count() == 1
+        text.contains("[2 Queue pairs of ib_write_bw (Esc: all)]") && queue_pairs(text) == 1
     })?;
     screen.keys(&["Escape", "F1"])?;
     screen.wait("the help", |text| text.contains("Keys of weft top"))?;
