@@ -80,7 +80,7 @@ fn value_of(line: &str) -> Option<f64> {
 /// Starts the endpoint, and Prometheus, which scrapes it each second.
 fn start_scraping(lab: &Lab) -> Result<[Proc; 2]> {
     let weft = product::weft()?.display().to_string();
-    let mut endpoint = lab.start_bare(lab.client(), Who::Ordinary, &[&weft, "metrics", "--listen"])?;
+    let mut endpoint = lab.start_bare(lab.client(), Who::Root, &[&weft, "metrics", "--listen"])?;
     let listens =
         endpoint.wait_until(Duration::from_secs(10), |it| it.text().contains("http://127.0.0.1:9836/metrics"));
     ensure!(listens, "the endpoint does not listen: {}", endpoint.text());

@@ -109,7 +109,9 @@ impl Drop for Screen<'_> {
 fn cells<'a>(screen: &'a str, heading: &str, word: &str) -> Vec<&'a str> {
     let Some(headings) = screen.lines().find(|line| line.contains(heading)) else { return Vec::new() };
     let before = headings.split(heading).next().unwrap_or_default();
-    let end = before.chars().count() + heading.chars().count();
+    // A mark behind the heading tells the order.
+    let marked = headings.contains(&format!("{heading}▽")) || headings.contains(&format!("{heading}△"));
+    let end = before.chars().count() + heading.chars().count() + usize::from(marked);
     let rows = screen.lines().filter(|line| line.contains(word));
     rows.filter_map(|row| {
         let end = row.char_indices().nth(end).map_or(row.len(), |(at, _)| at);
@@ -125,7 +127,7 @@ fn queue_pairs(screen: &str) -> usize {
 
 /// Whether any of these cells is a number other than 0.
 fn has_rate(screen: &str, heading: &str, word: &str) -> bool {
-    let is_rate = |cell: &&str| *cell != "0" && cell.starts_with(|c: char| c.is_ascii_digit());
+    let is_rate = |cell: &&str| *cell != "0" && !cell.ends_with('%') && cell.starts_with(|c: char| c.is_ascii_digit());
     cells(screen, heading, word).iter().any(is_rate)
 }
 

@@ -313,6 +313,11 @@ fn device_port(earlier: &Earlier<'_>, after: &Report, device: &Listed, per: Per)
     let now = after.stat.devices.iter().find(|stat| stat.device == device.index).map_or(&zero, |stat| &stat.counters);
     let before = earlier.devices.get(&device.index).copied().unwrap_or(&zero);
     let of = |count: fn(&DeviceCounters) -> u64| per.second(count(now), count(before));
+    // Streams have no packets to count.
+    let bytes: [fn(&DeviceCounters) -> u64; 2] = match device.is_iwarp() {
+        true => [|c| c.wire_bytes_sent, |c| c.wire_bytes_rcvd],
+        false => [|c| c.sent_bytes, |c| c.rcvd_bytes],
+    };
     let errors: fn(&DeviceCounters) -> u64 =
         |c| sum([c.dropped_pkts, c.bad_qpn, c.bad_pkey, c.bad_address, c.qkey_violations, c.link_downed]);
     PortRow {
@@ -320,8 +325,8 @@ fn device_port(earlier: &Earlier<'_>, after: &Report, device: &Listed, per: Per)
         peer: device.netdev.clone(),
         state: if device.state == PortState::Active { "active" } else { "down" },
         link_bps: device.link_speed_mbps.map_or(0.0, |mbps| f64::from(mbps) * 1e6),
-        sent: of(|c| c.sent_bytes),
-        received: of(|c| c.rcvd_bytes),
+        sent: of(bytes[0]),
+        received: of(bytes[1]),
         packets_sent: of(|c| c.sent_pkts),
         packets_received: of(|c| c.rcvd_pkts),
         errors: of(errors),
