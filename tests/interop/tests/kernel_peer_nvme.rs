@@ -265,7 +265,7 @@ impl Sides {
     fn zeroes(&self) -> Result<()> {
         self.guest("head -c 4194304 /dev/zero | tr '\\0' x | dd of=/dev/nvme0n1 bs=1M oflag=direct; sync")?;
         let before = std::fs::metadata(&self.disk)?.blocks();
-        self.guest("blkdiscard -o 0 -l 1048576 /dev/nvme0n1; blkdiscard -z -o 2097152 -l 1048576 /dev/nvme0n1")?;
+        self.guest("/usr/sbin/blkdiscard -o 0 -l 1048576 /dev/nvme0n1; /usr/sbin/blkdiscard -z -o 2097152 -l 1048576 /dev/nvme0n1")?;
         let file = std::fs::File::open(&self.disk)?;
         let mut bytes = vec![0; 4 << 20];
         file.read_exact_at(&mut bytes, 0)?;
@@ -281,9 +281,9 @@ impl Sides {
         let text = self.guest(
             "head -c 4096 /dev/urandom > /tmp/block; nvme write /dev/nvme0n1 -s 5 -c 0 -z 4096 -d /tmp/block
              nvme compare /dev/nvme0n1 -s 5 -c 0 -z 4096 -d /tmp/block; ! nvme compare /dev/nvme0n1 -s 6 -c 0 -z 4096 -d /tmp/block
-             nvme read /dev/nvme0n1 -s 5 -c 0 -z 4096 -d /tmp/back; cmp /tmp/block /tmp/back; nvme flush /dev/nvme0n1 -n 1
-             nvme smart-log /dev/nvme0; nvme fw-log /dev/nvme0; nvme effects-log /dev/nvme0; nvme error-log /dev/nvme0
-             nvme get-feature /dev/nvme0 -f 7; nvme list-ns /dev/nvme0; nvme ns-descs /dev/nvme0n1; nvme show-regs /dev/nvme0
+             rm -f /tmp/back; nvme read /dev/nvme0n1 -s 5 -c 0 -z 4096 -d /tmp/back; cmp /tmp/block /tmp/back; nvme flush /dev/nvme0n1 -n 1
+             nvme smart-log /dev/nvme0; nvme fw-log /dev/nvme0; nvme get-log /dev/nvme0 --log-id=5 --log-len=4096; nvme error-log /dev/nvme0
+             nvme get-feature /dev/nvme0 -f 7; nvme list-ns /dev/nvme0; nvme ns-descs /dev/nvme0n1; nvme show-regs /dev/nvme0 || true
              ! nvme read /dev/nvme0n1 -s 99999999 -c 0 -z 4096 -d /tmp/none 2>&1; ! nvme id-ns /dev/nvme0 -n 5000 2>&1",
         )?;
         for word in
@@ -302,7 +302,7 @@ impl Sides {
         let copy = self.peer.guest().start(&[
             "sh",
             "-ec",
-            "for n in 1 2 3 4 5 6; do dd if=/tmp/data of=/dev/nvme0n1 bs=256k oflag=direct; done; echo copied",
+            "for n in 1 2 3 4 5 6; do dd if=/tmp/data of=/dev/nvme0n1 bs=256k oflag=direct conv=nocreat,notrunc; done; echo copied",
         ]);
         std::thread::sleep(Duration::from_secs(1));
         ensure!(copy.running(), "the copy ended too soon: {}", copy.text());
@@ -322,7 +322,8 @@ impl Sides {
         let mut target = self.disk_target(&[], &[])?;
         self.connect("--reconnect-delay=1")?;
         self.guest("head -c 8388608 /dev/urandom > /tmp/data")?;
-        let write = "for n in 1 2 3 4; do dd if=/tmp/data of=/dev/nvme0n1 bs=128k oflag=direct; done";
+        let write =
+            "for n in 1 2 3 4; do dd if=/tmp/data of=/dev/nvme0n1 bs=128k oflag=direct conv=nocreat,notrunc; done";
         let copy = self.peer.guest().start(&["sh", "-ec", write]);
         self.guest("sleep 0.5; nvme reset /dev/nvme0")?;
         copy.wait(LIMIT).success().context("a copy over a reset")?;
@@ -399,10 +400,15 @@ impl Sides {
             ensure!(text.matches("subnqn:").count() == 3 && text.contains("trsvcid: 4421"), "{text}");
             let text = self.guest(&format!(
                 "nvme connect {} -n {OTHER}; for n in $(seq 100); do test -b /dev/nvme0n2 && break; sleep 0.1; done
-                 nvme list-ns /dev/nvme0; cmp -n 1048576 /dev/nvme0n7 /dev/nvme0n7; head -c 5 /dev/nvme0n2 | od -An -tx1; ls /dev",
+                 nvme list-ns /dev/nvme0; cat /sys/block/nvme0n1/size /sys/block/nvme0n2/size; head -c 5 /dev/nvme0n2 | od -An -tx1",
                 self.at("4421")
             ))?;
-            ensure!(text.contains("0x3") && text.contains("0x7"), "{text}");
+            let sizes = [self.bytes / 512, 2048].map(|size| format!("\n{size}\n"));
+            let has_sizes = sizes.iter().all(|size| text.contains(size));
+            ensure!(
+                text.contains("0x3") && text.contains("0x7") && has_sizes && text.contains("07 07 07 07 07"),
+                "{text}"
+            );
             self.disconnect(OTHER)
         };
         steps().with_context(|| target.0.text())?;
