@@ -3,6 +3,7 @@
 //! - [`Endpoint`] is a connection's queue pair with its receives and sends; [`Pool`] has registered memory for data;
 //! - [`listen`] opens a port;
 //! - [`Workers`] are threads that do work which may wait for a disk, so that one thread can drive all connections;
+//! - [`Statistics`] counts for the line at a connection's end;
 //! - [`ending_signals`] are those that end a service.
 #![forbid(unsafe_code)]
 
@@ -11,10 +12,12 @@ pub mod limits;
 mod listener;
 mod pool;
 mod signals;
+mod statistics;
 mod workers;
 
 pub use endpoint::{Broken, Completed, Endpoint, EndpointConfig, Work};
 pub use listener::{channel, listen};
 pub use pool::{Pool, size_class};
 pub use signals::ending_signals;
+pub use statistics::Statistics;
 pub use workers::Workers;

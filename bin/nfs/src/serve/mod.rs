@@ -10,7 +10,6 @@ mod nfs_conf;
 mod server;
 mod service;
 mod session;
-mod statistics;
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;

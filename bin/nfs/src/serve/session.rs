@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use weft_client::rdmacm::{CmId, ConnParam, PeerParam};
 use weft_client::verbs::{Buffer, Pd, Remote};
-use weft_rdma_service::{Completed, Endpoint, EndpointConfig, Pool, Work};
+use weft_rdma_service::{Completed, Endpoint, EndpointConfig, Pool, Statistics, Work};
 use weft_rpcrdma::limits::{BACKCHANNEL_CREDITS, INLINE_PREFERRED_BYTES, MESSAGE_MAX_BYTES};
 use weft_rpcrdma::nfs::CallInfo;
 use weft_rpcrdma::wire::{self, MessageType, PrivateData};
@@ -19,7 +19,6 @@ use weft_tool::errln;
 use super::backend::Backend;
 use super::end::End;
 use super::service::Service;
-use super::statistics::Statistics;
 use crate::export::{CallBytes, Done, Job, ReplyBytes};
 use crate::limits::{
     BACKCHANNEL_WAITING_MAX, CALL_MEMORY_MAX, COMPLAINTS_MAX, READS_IN_PROGRESS, REPLY_MEMORY_MAX, TRANSFER_MAX,
@@ -146,7 +145,7 @@ impl Session {
             calls: BTreeMap::new(),
             waiting: VecDeque::new(),
             reply_memory: 0,
-            statistics: Statistics::new(),
+            statistics: Statistics::new("call"),
             heard: Instant::now(),
             complaints: 0,
             scratch: Vec::new(),
@@ -350,7 +349,7 @@ impl Session {
         if let Some(refusal) = refusal {
             self.complain(format_args!("a reply became ERR_CHUNK: {refusal}"));
         }
-        self.statistics.calls += 1;
+        self.statistics.answered += 1;
         let (bytes, memory) = match message {
             ReplyMessage::Registered(memory, _) => (inline_part(&send, &memory), Some(memory)),
             ReplyMessage::Bytes(bytes) if writes.is_empty() => (send.to_bytes(&bytes), None),

@@ -7,7 +7,6 @@ mod args;
 mod config;
 mod server;
 mod session;
-mod statistics;
 mod store;
 
 use anyhow::{Result, ensure};

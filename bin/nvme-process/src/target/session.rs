@@ -6,10 +6,9 @@ use weft_client::rdmacm::{CmId, ConnParam, PeerParam};
 use weft_client::verbs::{Buffer, Pd, Remote};
 use weft_nvme::wire::HostMemory;
 use weft_nvme::{Admitted, CommandKey, ControllerEvent, IoData, Operation, QueueKey, Response};
-use weft_rdma_service::{Broken, Completed, Endpoint, EndpointConfig, Pool, Work};
+use weft_rdma_service::{Broken, Completed, Endpoint, EndpointConfig, Pool, Statistics, Work};
 use weft_tool::{errln, errno};
 
-use super::statistics::Statistics;
 use super::store::Data;
 use crate::limits::{COMPLAINTS_MAX, DATA_MEMORY_MAX, READS_IN_PROGRESS};
 
@@ -126,7 +125,7 @@ impl Session {
         };
         Ok(Session {
             host,
-            statistics: Statistics::new(),
+            statistics: Statistics::new("command"),
             endpoint,
             pool: Pool::new(&pd),
             accept,
@@ -285,7 +284,7 @@ impl Session {
 
     /// Sends a response, after its data.
     pub fn respond(&mut self, response: Response) -> Result<(), SessionError> {
-        self.statistics.commands += 1;
+        self.statistics.answered += 1;
         let mut holds = self.open.remove(&response.command).map(|open| open.memory);
         if let Some((bytes, host)) = response.data {
             if let Some(memory) = holds.take() {

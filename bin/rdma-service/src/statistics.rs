@@ -1,4 +1,4 @@
-//! Counters of one connection, for the line at its end.
+//! Counters of one connection of a service, for the line at its end.
 
 use std::fmt;
 use std::time::Instant;
@@ -7,26 +7,27 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Statistics {
     since: Instant,
-    /// Commands answered.
-    pub commands: u64,
-    /// Bytes that RDMA READs brought: data that the host wrote.
+    request: &'static str,
+    /// Requests answered.
+    pub answered: u64,
+    /// Bytes that RDMA READs brought: data that the peer wrote.
     pub bytes_in: u64,
-    /// Bytes that RDMA WRITEs took away: data that the host read.
+    /// Bytes that RDMA WRITEs took away: data that the peer read.
     pub bytes_out: u64,
 }
 
 impl Statistics {
-    /// Begins now.
-    pub fn new() -> Statistics {
-        Statistics { since: Instant::now(), commands: 0, bytes_in: 0, bytes_out: 0 }
+    /// Begins now; `request` is the protocol's word for one request.
+    pub fn new(request: &'static str) -> Statistics {
+        Statistics { since: Instant::now(), request, answered: 0, bytes_in: 0, bytes_out: 0 }
     }
 }
 
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.since.elapsed().as_secs();
-        let commands = if self.commands == 1 { "command" } else { "commands" };
-        write!(f, "{} {commands}, ", self.commands)?;
+        let plural = if self.answered == 1 { "" } else { "s" };
+        write!(f, "{} {}{plural}, ", self.answered, self.request)?;
         write!(f, "{} read and {} written by RDMA, in {seconds} s", size(self.bytes_out), size(self.bytes_in))
     }
 }
@@ -46,8 +47,10 @@ mod tests {
 
     #[test]
     fn units_and_numbers_are_right() {
-        let line = Statistics { commands: 1, bytes_in: 1536, bytes_out: 5 << 20, ..Statistics::new() }.to_string();
-        assert_eq!(line, "1 command, 5.0 MiB read and 1.5 KiB written by RDMA, in 0 s");
+        let line =
+            Statistics { answered: 1, bytes_in: 1536, bytes_out: 5 << 20, ..Statistics::new("call") }.to_string();
+        assert_eq!(line, "1 call, 5.0 MiB read and 1.5 KiB written by RDMA, in 0 s");
+        assert!(Statistics::new("command").to_string().starts_with("0 commands, "));
         assert_eq!((size(0), size(3 << 30)), ("0 B".into(), "3.0 GiB".into()));
     }
 }
