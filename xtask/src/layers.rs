@@ -58,6 +58,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-client", 1),
     // The command: the parts of its tools, and itself.
     ("weft-metrics", 0),
+    ("weft-plot", 0),
     ("weft-tool", 5),
     ("weft-diags", 6),
     ("weft-sm-process", 6),

@@ -38,9 +38,19 @@ impl Unit {
         }
     }
 
+    /// Returns the divisor of a figure; the quotient has the unit's sign.
+    pub fn scale(self) -> f64 {
+        self.shape().0
+    }
+
+    /// Returns the sign behind figures.
+    pub fn sign(self) -> &'static str {
+        self.shape().2
+    }
+
     /// Formats the figure with its unit.
     pub fn show(self, value: f64) -> String {
-        format!("{} {}", self.number(value), self.shape().2)
+        format!("{} {}", self.number(value), self.sign())
     }
 
     /// Formats the figure without its unit, in the same scale.

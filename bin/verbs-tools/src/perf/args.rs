@@ -1,5 +1,7 @@
 //! Options of `weft perf`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::case::{self, Metric, Operation, Transport};
@@ -58,6 +60,12 @@ pub struct PerfArgs {
     /// Print JSON
     #[arg(short, long)]
     pub json: bool,
+    /// Write the results to this file, too, as comma-separated values
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Draw the results by message size to this file, as SVG (see --all-sizes)
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
     /// Print the distribution of latencies
     #[arg(short = 'H', long)]
     pub histogram: bool,
@@ -89,6 +97,8 @@ impl PerfArgs {
             gid_idx: None,
             port: PORT,
             json: false,
+            csv: None,
+            plot: None,
             histogram: false,
             system: false,
             once: false,

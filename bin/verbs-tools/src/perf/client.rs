@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::control::{Address, Answer, Ask, Control, VERSION};
 use super::endpoint::Endpoint;
+use super::files::Files;
 use super::measure::{self, Throughput};
 use super::plan::plan;
 use super::progress::Progress;
@@ -23,7 +24,21 @@ pub fn run(args: &PerfArgs, server: &str, port: u16) -> Result<(), String> {
     if cases.is_empty() {
         return Err("no transport that was chosen has an operation that was chosen".to_owned());
     }
-    let mut control = connect(server, port)?;
+    let mut files = Files::create(args)?;
+    let control = connect(server, port)?;
+    let result = run_all(args, &setup, control, cases, &mut files);
+    // A failure does not take away the results that were there before it.
+    let drawn = files.finish(format!("{}, path MTU {mtu}, server {server}", setup.name));
+    result.and(drawn)
+}
+
+fn run_all(
+    args: &PerfArgs,
+    setup: &Setup,
+    mut control: Control,
+    cases: Vec<Case>,
+    files: &mut Files,
+) -> Result<(), String> {
     let mut progress = Progress::new(cases.iter().map(|case| case.seconds).sum());
     if !args.json {
         progress.print(HEAD);
@@ -31,8 +46,9 @@ pub fn run(args: &PerfArgs, server: &str, port: u16) -> Result<(), String> {
     let mut values = Vec::new();
     for case in cases {
         progress.start(format!("{} {} {}", case.transport.name(), case.op.name(), case.metric.name()));
-        let measured = one(&setup, args, &mut control, case, |into| progress.tick(into))?;
+        let measured = one(setup, args, &mut control, case, |into| progress.tick(into))?;
         progress.finish_case(case.seconds);
+        files.add(&measured)?;
         if args.json {
             values.push(measured.json());
         } else {
