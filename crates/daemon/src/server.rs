@@ -10,6 +10,7 @@ mod polled_channels;
 mod polled_rings;
 mod rings;
 mod streams;
+mod tokens;
 mod umad;
 
 use std::collections::BTreeMap;
@@ -41,38 +42,6 @@ use crate::slots::ClientId;
 use crate::standby::Standby;
 use polled_channels::Attended;
 use polled_rings::Rings;
-
-const TOKEN_LISTENER: u64 = 0;
-const TOKEN_ROUTES: u64 = 1;
-/// Tokens of a client: this plus twice its number for its socket, one more for its process.
-const TOKEN_CLIENTS: u64 = 2;
-
-/// Sockets of queue pair 1.
-const TOKEN_GSI: u64 = 1 << 62;
-/// Packet channels of programs: this, with the client's number.
-const TOKEN_PACKET_CHANNELS: u64 = 1 << 60;
-/// Sockets of ports for management datagrams: this, with the port's handle.
-const TOKEN_UMAD: u64 = 1 << 61;
-/// An event channel that is full: this, with its number.
-const TOKEN_CHANNELS: u64 = 1 << 63;
-
-/// An interface of a virtual host: this, the network's number times 64, and the interface's.
-const TOKEN_TUN: u64 = 1 << 59;
-/// The listener in a virtual host's network: this, with the network's number.
-const TOKEN_NETWORK_LISTENER: u64 = 1 << 58;
-/// Changes of a virtual host's interfaces: this, with the network's number.
-const TOKEN_NETWORK_ROUTES: u64 = 1 << 57;
-
-/// The end of a process that networks of hosts depend on: this, and one more for the shaper.
-const TOKEN_HELPERS: u64 = 1 << 55;
-
-/// A capture whose socket is full: this, with the client's number.
-const TOKEN_CAPTURES: u64 = 1 << 56;
-
-/// Sockets of iWARP connections: this, with the connection's number.
-const TOKEN_STREAMS: u64 = 1 << 53;
-/// Listeners for them: this, with the listener's number.
-const TOKEN_STREAM_LISTENERS: u64 = 1 << 54;
 
 const BACKLOG: i32 = 128;
 
@@ -181,8 +150,8 @@ impl Server {
             broker.cm().set_local_ports(low, high);
         }
         let epoll = Epoll::new().context("could not make an epoll instance")?;
-        epoll.add(&listener, TOKEN_LISTENER, Interest::READ)?;
-        epoll.add(&routes, TOKEN_ROUTES, Interest::READ)?;
+        epoll.add(&listener, tokens::LISTENER, Interest::READ)?;
+        epoll.add(&routes, tokens::ROUTES, Interest::READ)?;
         let fault = FaultSpec::parse(&options.fault).context("WEFT_FAULT")?;
         let host = PoolHost::new(fault, options.capture.clone(), descriptors_max)
             .context("could not ask for routes (rtnetlink)")?;
@@ -273,32 +242,34 @@ impl Server {
 
     fn dispatch(&mut self, now: Instant, event: &Ready) -> anyhow::Result<()> {
         match event.token {
-            TOKEN_LISTENER => self.accept(now),
-            TOKEN_ROUTES => {
+            tokens::LISTENER => self.accept(now),
+            tokens::ROUTES => {
                 let netdevs = &mut self.broker.devices().netdevs;
                 self.routes.follow(netdevs).context("could not follow the network interfaces (rtnetlink)")?;
                 self.broker.refresh(now);
             }
-            TOKEN_GSI => self.on_gsi(now),
-            token if token & TOKEN_CHANNELS != 0 => self.on_channel((token & !TOKEN_CHANNELS) as u32),
-            token if token & TOKEN_PACKET_CHANNELS != 0 => self.on_packet_channel(now, token & !TOKEN_PACKET_CHANNELS),
-            token if token & TOKEN_TUN != 0 => self.on_tun(now, token & !TOKEN_TUN),
-            token if token & TOKEN_NETWORK_LISTENER != 0 => {
-                self.accept_in(now, (token & !TOKEN_NETWORK_LISTENER) as u32)
+            tokens::GSI => self.on_gsi(now),
+            token if token & tokens::CHANNELS != 0 => self.on_channel((token & !tokens::CHANNELS) as u32),
+            token if token & tokens::PACKET_CHANNELS != 0 => {
+                self.on_packet_channel(now, token & !tokens::PACKET_CHANNELS)
             }
-            token if token & TOKEN_NETWORK_ROUTES != 0 => {
-                self.on_network_routes(now, (token & !TOKEN_NETWORK_ROUTES) as u32)
+            token if token & tokens::TUN != 0 => self.on_tun(now, token & !tokens::TUN),
+            token if token & tokens::NETWORK_LISTENER != 0 => {
+                self.accept_in(now, (token & !tokens::NETWORK_LISTENER) as u32)
             }
-            token if token & TOKEN_CAPTURES != 0 => self.on_capture(token & !TOKEN_CAPTURES),
-            token if token & TOKEN_STREAMS != 0 => self.on_stream(now, ConnId(token & !TOKEN_STREAMS), event),
-            token if token & TOKEN_STREAM_LISTENERS != 0 => {
-                self.on_stream_listener(now, (token & !TOKEN_STREAM_LISTENERS) as u32)
+            token if token & tokens::NETWORK_ROUTES != 0 => {
+                self.on_network_routes(now, (token & !tokens::NETWORK_ROUTES) as u32)
             }
-            token if token & TOKEN_HELPERS != 0 => self.on_helper(token),
-            token if token & TOKEN_UMAD != 0 => self.on_umad(now, (token & !TOKEN_UMAD) as u32, event),
+            token if token & tokens::CAPTURES != 0 => self.on_capture(token & !tokens::CAPTURES),
+            token if token & tokens::STREAMS != 0 => self.on_stream(now, ConnId(token & !tokens::STREAMS), event),
+            token if token & tokens::STREAM_LISTENERS != 0 => {
+                self.on_stream_listener(now, (token & !tokens::STREAM_LISTENERS) as u32)
+            }
+            token if token & tokens::HELPERS != 0 => self.on_helper(token),
+            token if token & tokens::UMAD != 0 => self.on_umad(now, (token & !tokens::UMAD) as u32, event),
             token => {
-                let client = (token - TOKEN_CLIENTS) / 2;
-                if (token - TOKEN_CLIENTS) % 2 == 1 {
+                let client = (token - tokens::CLIENTS) / 2;
+                if (token - tokens::CLIENTS) % 2 == 1 {
                     // Its process is dead, even if another process still holds the connection.
                     self.drop_client(now, client);
                 } else {
@@ -325,7 +296,7 @@ impl Server {
                 Err(error) => {
                     // Out of descriptors or memory: listen again when a client leaves, do not spin until then.
                     self.log.note(format_args!("cannot accept: {error}"));
-                    self.listening = self.epoll.modify(&self.listener, TOKEN_LISTENER, Interest::NONE).is_err();
+                    self.listening = self.epoll.modify(&self.listener, tokens::LISTENER, Interest::NONE).is_err();
                     return;
                 }
             }
@@ -337,7 +308,7 @@ impl Server {
         let Ok(credentials) = unix::peer_credentials(&fd) else { return };
         let Some(client) = self.broker.connect(now, credentials) else { return };
         let connection = Connection::new(fd);
-        let token = TOKEN_CLIENTS + client * 2;
+        let token = tokens::CLIENTS + client * 2;
         let added = self.epoll.add(&connection.fd, token, Interest::READ).and_then(|()| {
             connection.process.as_ref().map_or(Ok(()), |fd| self.epoll.add(fd, token + 1, Interest::READ))
         });
@@ -422,7 +393,7 @@ impl Server {
         if let Some(connection) = self.connections.get_mut(&client) {
             let interest = Interest { readable: connection.may_be_read(), writable: connection.wants_to_send() };
             if connection.watched != interest
-                && self.epoll.modify(&connection.fd, TOKEN_CLIENTS + client * 2, interest).is_ok()
+                && self.epoll.modify(&connection.fd, tokens::CLIENTS + client * 2, interest).is_ok()
             {
                 connection.watched = interest;
             }
@@ -507,7 +478,7 @@ impl Server {
         self.host.pairs.leave(client);
         self.gsi_faults.forget(client);
         if !self.listening {
-            self.listening = self.epoll.modify(&self.listener, TOKEN_LISTENER, Interest::READ).is_ok();
+            self.listening = self.epoll.modify(&self.listener, tokens::LISTENER, Interest::READ).is_ok();
         }
     }
 }

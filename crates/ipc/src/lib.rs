@@ -31,6 +31,7 @@ mod peers;
 mod printable;
 mod process;
 pub mod stat;
+mod status;
 mod streams;
 pub mod trust;
 pub mod umad;
@@ -59,12 +60,10 @@ pub use infiniband::{DEVICE_KIND_IB, IB_DEVICE_INDEX_BASE, IbPort, InfiniBand};
 pub use ipoib::{IpoibInterface, IpoibNeighbour, IpoibNeighbourState, LINK_ADDRESS_BYTES};
 pub use limits::*;
 pub use losses::{KeyViolation, LostPackets};
-pub use message::{
-    ClientFrame, CmStatus, DaemonFrame, Event, GsiStatus, McastGroup, PortHealth, ProcessInfo, Refusal, Request,
-    Response, SlotGrant, StatusReport, Usage,
-};
+pub use message::{ClientFrame, DaemonFrame, Event, McastGroup, Refusal, Request, Response, SlotGrant};
 pub use paths::{GroupMember, GroupReply, PathReply, PathRequest, PathTraffic};
 pub use peers::{PeerGrant, PeerMet, Publication, PublishGrant, Published};
+pub use status::{CmStatus, GsiStatus, PortHealth, ProcessInfo, StatusReport, Usage};
 pub use streams::StreamGrant;
 pub use umad_client::{OpenPort, Opened, UmadClient, UmadError};
 

@@ -1,7 +1,9 @@
 //! Weft on the host and Linux's rxe or siw in a guest, joined by a tap: runs programs on both sides and judges them together.
 
+mod capture;
 mod dissection;
 
+pub use capture::{Capture, Captured};
 pub use dissection::{Dissection, Negotiated};
 
 use crate::device::{self, Device};
@@ -14,11 +16,9 @@ use crate::proc::{Ended, Proc};
 use crate::table;
 use crate::user::Who;
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::Signal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use weft_wire::{Packet, icrc, pcapng, roce};
 
 /// The guest's addresses; the host's are the lab's.
 pub const GUEST_V4: &str = "10.77.0.2";
@@ -56,12 +56,6 @@ pub enum Listens {
     /// To this multicast group.
     Group(&'static str),
 }
-
-/// Maximum capture size: enough for every check, without filling the disk.
-const CAPTURE_MAX_KB: u32 = 1_000_000;
-
-/// Time that packets may stay in the kernel's capture ring, which dumpcap does not empty when it ends.
-const CAPTURE_LAGS: Duration = Duration::from_millis(600);
 
 /// Time in which a group's receiver ends that has got everything.
 const RECEIVER_ENDS_WITHIN: Duration = Duration::from_millis(500);
@@ -415,16 +409,7 @@ impl Peer {
 
     /// Starts capturing the tap's traffic.
     pub fn capture(&self) -> Result<Capture> {
-        let file = self.lab.file(&format!("tap-{}.pcap", self.captures.fetch_add(1, Ordering::Relaxed)));
-        let side = self.lab.client();
-        let path = file.to_str().context("the lab's path is not UTF-8")?;
-        let limit = format!("filesize:{CAPTURE_MAX_KB}");
-        let words = ["dumpcap", "-q", "-P", "-B", "64", "-a", &limit, "-i", side.interface, "-w", path];
-        let mut program = self.lab.start_bare(side, Who::Root, &words)?;
-        if !program.wait_until(Duration::from_secs(20), |p| p.text().contains("File:") && file.exists()) {
-            bail!("dumpcap does not capture: {}", program.kill().report());
-        }
-        Ok(Capture { program, file })
+        Capture::start(&self.lab, self.captures.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Returns the kernel's complaints: damaged packets, bugs.
@@ -432,73 +417,6 @@ impl Peer {
         let log = self.guest.run(&["dmesg"])?.success()?.text;
         let bad = ["ICRC", "icrc", "WARNING", "BUG", "Oops", "Call Trace"];
         Ok(log.lines().filter(|line| bad.iter().any(|b| line.contains(b))).map(str::to_owned).collect())
-    }
-}
-
-/// A capture in progress.
-#[derive(Debug)]
-pub struct Capture {
-    program: Proc,
-    file: PathBuf,
-}
-
-/// Counts of captured packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
-    /// RoCE v2 packets over IPv4, from Weft and from the kernel.
-    pub v4: [usize; 2],
-    /// RoCE v2 packets over IPv6, from Weft and from the kernel.
-    pub v6: [usize; 2],
-    /// Packets that the capture missed.
-    pub missed: usize,
-}
-
-impl Capture {
-    /// Ends the capture; returns dumpcap's output and the file.
-    fn end(self) -> (Ended, PathBuf) {
-        std::thread::sleep(CAPTURE_LAGS);
-        self.program.signal(Signal::INT);
-        (self.program.wait(Duration::from_secs(20)), self.file)
-    }
-
-    /// Ends the capture, and has tshark read its iWARP connections.
-    pub fn dissect(self, ours: [&str; 2]) -> Result<Dissection> {
-        let (_, file) = self.end();
-        dissection::dissect(&file, &ours)
-    }
-
-    /// Ends the capture and recomputes the ICRC of every packet; an error reports the first wrong one.
-    pub fn finish(self, ours: [&str; 2]) -> Result<Captured> {
-        let (ended, file) = self.end();
-        let mut captured = Captured { missed: missed(&ended.text), ..Captured::default() };
-        let file = std::fs::read(&file)?;
-        for (number, frame) in pcapng::frames(&file).enumerate() {
-            ensure!(!is_fragment(frame), "packet {} is a fragment", number + 1);
-            let Some((meta, ib)) = roce::parse_v2_frame(frame) else { continue };
-            let flow = meta.flow().context("addresses of two families")?;
-            let found = Packet::icrc(ib).with_context(|| format!("packet {} has no ICRC", number + 1))?;
-            let right = icrc::of_packet(flow.seed(ib.len(), meta.ip_id), ib);
-            ensure!(found == right, "packet {}, {meta:?}: ICRC {found:08x}, and {right:08x} is right", number + 1);
-            let from_them = usize::from(!ours.contains(&meta.src.to_string().as_str()));
-            let counts = if meta.src.is_ipv4() { &mut captured.v4 } else { &mut captured.v6 };
-            counts[from_them] += 1;
-        }
-        Ok(captured)
-    }
-}
-
-/// Parses `Packets received/dropped on interface 'eth0': 28/0 (pcap:0/...)`.
-fn missed(text: &str) -> usize {
-    let counts = text.lines().find_map(|line| line.split_once("received/dropped on interface")?.1.split_once("': "));
-    let dropped = counts.and_then(|(_, counts)| counts.split(['/', ' ']).nth(1)?.parse().ok());
-    dropped.unwrap_or(0)
-}
-
-/// Returns whether a frame is an IPv4 fragment of a UDP datagram: neither side may send those.
-fn is_fragment(frame: &[u8]) -> bool {
-    match frame.get(12..).and_then(|rest| rest.first_chunk::<22>()) {
-        Some([0x08, 0x00, 0x45, _, _, _, _, _, flags, offset, _, 17, ..]) => flags & 0x3f != 0 || *offset != 0,
-        _ => false,
     }
 }
 

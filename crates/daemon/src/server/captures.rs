@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use weft_sys::epoll::Interest;
 
-use super::{Server, TOKEN_CAPTURES};
+use super::{Server, tokens};
 use crate::slots::ClientId;
 
 impl Server {
@@ -24,7 +24,7 @@ impl Server {
         for (client, socket, full) in self.host.captures.take_watch_changes() {
             // A socket that cannot be watched is written to again with the next packet.
             let _ = match full {
-                true => self.epoll.add(socket, TOKEN_CAPTURES | client, Interest { readable: false, writable: true }),
+                true => self.epoll.add(socket, tokens::CAPTURES | client, Interest { readable: false, writable: true }),
                 false => self.epoll.delete(socket),
             };
         }

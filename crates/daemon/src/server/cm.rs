@@ -7,7 +7,7 @@ use weft_sys::epoll::Interest;
 use weft_wire::mad::Gmp;
 use zerocopy::IntoBytes;
 
-use super::{Server, TOKEN_CHANNELS, TOKEN_GSI};
+use super::{Server, tokens};
 use crate::cm_service::Sent;
 
 impl Server {
@@ -124,7 +124,7 @@ impl Server {
                 if self.host.channels.set_watched(channel, true)
                     && let Some(writer) = self.host.channels.writer(channel)
                 {
-                    let _ = self.epoll.add(writer, TOKEN_CHANNELS | u64::from(channel), Interest::WRITE);
+                    let _ = self.epoll.add(writer, tokens::CHANNELS | u64::from(channel), Interest::WRITE);
                 }
             }
         }
@@ -160,7 +160,7 @@ impl Server {
         }
         if let Some(gsi) = &self.host.gsi {
             for socket in gsi.fds() {
-                let _ = self.epoll.add(socket, TOKEN_GSI, Interest::READ);
+                let _ = self.epoll.add(socket, tokens::GSI, Interest::READ);
             }
             self.gsi_watched = true;
         }

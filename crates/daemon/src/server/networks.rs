@@ -8,7 +8,7 @@ use weft_ipoib::{Frame, VNET_HEADER_LEN};
 use weft_sys::epoll::Interest;
 use weft_sys::unix;
 
-use super::{Server, TOKEN_HELPERS, TOKEN_NETWORK_LISTENER, TOKEN_NETWORK_ROUTES, TOKEN_TUN};
+use super::{Server, tokens};
 use crate::broker::NetworkEffect;
 use crate::host_networks::Helper;
 use crate::limits::CONNECTIONS_PER_TURN;
@@ -31,19 +31,19 @@ impl Server {
             let Some(made) = self.host.networks.get(network) else { continue };
             let number = u64::from(network);
             // Without a listener that is watched, no program in the network finds the daemon.
-            let _ = self.epoll.add(&made.listener, TOKEN_NETWORK_LISTENER | number, Interest::READ);
-            let _ = self.epoll.add(&made.routes, TOKEN_NETWORK_ROUTES | number, Interest::READ);
+            let _ = self.epoll.add(&made.listener, tokens::NETWORK_LISTENER | number, Interest::READ);
+            let _ = self.epoll.add(&made.routes, tokens::NETWORK_ROUTES | number, Interest::READ);
             // Routes came before the socket that follows them.
             self.host.networks.routing(network).invalidate();
             self.host.networks.request_routes(network);
         }
         for helper in self.host.networks.take_new_helpers() {
-            let token = TOKEN_HELPERS | u64::from(helper == Helper::Shaper);
+            let token = tokens::HELPERS | u64::from(helper == Helper::Shaper);
             let _ = self.host.networks.helper(helper).map(|end| self.epoll.add(end, token, Interest::READ));
         }
         for (network, place) in self.host.networks.take_new_interfaces() {
             let Some(tun) = self.host.networks.tun(network, place) else { continue };
-            let token = TOKEN_TUN | u64::from(network) << INTERFACE_BITS | place as u64;
+            let token = tokens::TUN | u64::from(network) << INTERFACE_BITS | place as u64;
             let _ = self.epoll.add(tun, token, Interest::READ);
         }
         self.broker.carry_interface_packets(now);
@@ -57,7 +57,7 @@ impl Server {
 
     /// Notices the end of a process that networks depend on.
     pub(super) fn on_helper(&mut self, token: u64) {
-        let helper = if token == TOKEN_HELPERS { Helper::Provisioner } else { Helper::Shaper };
+        let helper = if token == tokens::HELPERS { Helper::Provisioner } else { Helper::Shaper };
         if self.host.networks.forget_ended(helper) {
             let process = match helper {
                 Helper::Provisioner => "makes hosts and owns the Ethernet switch",

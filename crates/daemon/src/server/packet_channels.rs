@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use weft_shm::Next;
 
-use super::{Server, TOKEN_PACKET_CHANNELS};
+use super::{Server, tokens};
 use crate::slots::ClientId;
 use weft_sys::epoll::Interest;
 
@@ -106,7 +106,7 @@ impl Server {
             let _ = self.epoll.delete(&fd);
         }
         for (client, fd) in self.host.packet_channels.take_new() {
-            let _ = self.epoll.add(fd, TOKEN_PACKET_CHANNELS | client, Interest::READ);
+            let _ = self.epoll.add(fd, tokens::PACKET_CHANNELS | client, Interest::READ);
         }
         self.attend_released(now);
     }

@@ -8,7 +8,7 @@ use weft_cm::iw::{ConnId, SocketRequest};
 use weft_sys::epoll::{Interest, Ready};
 use weft_sys::tcp_sockets;
 
-use super::{Server, TOKEN_STREAM_LISTENERS, TOKEN_STREAMS};
+use super::{Server, tokens};
 use crate::cm_service::errno_of;
 use crate::limits::CONNECTIONS_PER_TURN;
 
@@ -28,7 +28,7 @@ impl Server {
             self.log.note(format_args!("an iWARP listener misses an address: {}", io::Error::from_raw_os_error(errno)));
         }
         for listener in self.host.streams.listeners_mut().filter(|listener| listener.wants_watch(now)) {
-            let token = TOKEN_STREAM_LISTENERS | u64::from(listener.number);
+            let token = tokens::STREAM_LISTENERS | u64::from(listener.number);
             listener.watched = self.epoll.add(&listener.fd, token, Interest::READ).is_ok();
         }
         while let Some(request) = self.broker.cm().poll_socket() {
@@ -114,7 +114,7 @@ impl Server {
     fn on_stream_connected(&mut self, now: Instant, conn: ConnId) {
         let Some(socket) = self.host.streams.get(conn) else { return };
         let connected = tcp_sockets::take_error(&socket.fd).and_then(|()| {
-            self.epoll.modify(&socket.fd, TOKEN_STREAMS | conn.0, Interest::READ)?;
+            self.epoll.modify(&socket.fd, tokens::STREAMS | conn.0, Interest::READ)?;
             tcp_sockets::local_address(&socket.fd)
         });
         match connected {
@@ -128,7 +128,7 @@ impl Server {
 
     fn watch_stream(&mut self, now: Instant, conn: ConnId, fd: OwnedFd, connects: bool) {
         let interest = if connects { Interest::WRITE } else { Interest::READ };
-        let added = self.epoll.add(&fd, TOKEN_STREAMS | conn.0, interest);
+        let added = self.epoll.add(&fd, tokens::STREAMS | conn.0, interest);
         self.host.streams.insert(conn, fd, connects);
         if let Err(error) = added {
             self.broker.cm().handle_stream_closed(now, conn, Some(errno_of(&error)));

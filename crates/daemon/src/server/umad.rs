@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use weft_sys::epoll::{Interest, Ready};
 
-use super::{Server, TOKEN_UMAD, UMAD_PACKETS_PER_READ};
+use super::{Server, UMAD_PACKETS_PER_READ, tokens};
 use crate::umad::Called;
 
 /// Reads of one port before the others get a turn.
@@ -94,7 +94,7 @@ impl Server {
         if socket.watched == Some(interest) {
             return;
         }
-        let token = TOKEN_UMAD | u64::from(handle);
+        let token = tokens::UMAD | u64::from(handle);
         let done = match socket.watched {
             None => self.epoll.add(&socket.fd, token, interest),
             Some(_) => self.epoll.modify(&socket.fd, token, interest),
