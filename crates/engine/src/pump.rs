@@ -16,7 +16,7 @@ use crate::gather::Gather;
 use crate::instruments::Instruments;
 use crate::memory_wait::MemoryWait;
 use crate::socket_poll::SocketPollInterval;
-use crate::streams::Streams;
+use crate::streams::{Arrivals, Streams};
 use crate::trace;
 
 /// Maximum number of batches sent in one turn; the rest goes in the next turn, after a check for arrivals.
@@ -24,6 +24,9 @@ const BATCHES_MAX: usize = 4;
 
 /// Maximum number of turns that check the rings alone between two whole turns: some microseconds.
 const BRIEF_TURNS_MAX: u32 = 64;
+
+/// Maximum number of turns that read one stream alone between two whole turns: a microsecond or two.
+const STREAM_TURNS_MAX: u32 = 8;
 
 /// Unsuccessful polls between two clock readings, where only packets are expected.
 const CLOCK_PERIOD: u32 = 4;
@@ -159,6 +162,11 @@ impl Pump {
         }
         let Pump { hca, streams, .. } = self;
         let came = streams.receive(hca, now, thorough);
+        self.on_stream_arrivals(now, came);
+        came.reads
+    }
+
+    fn on_stream_arrivals(&mut self, now: Instant, came: Arrivals) {
         self.stream_poll.on_socket_poll(now, came.reads > 0);
         if came.reads > 0 {
             self.socket_poll.on_frames(now);
@@ -166,7 +174,6 @@ impl Pump {
         if came.written {
             self.memory_wait.on_write();
         }
-        came.reads
     }
 
     /// Follows the orders for sockets that a call left which sends nothing.
@@ -231,7 +238,8 @@ impl Pump {
     pub fn turn_briefly(&mut self) -> Option<usize> {
         self.brief_turns += 1;
         if self.streams.carry_data() {
-            return Some(self.turn(clock::now(), false));
+            let alone = !self.hca.has_rings() && !self.hca.awaits_packets() && self.brief_turns < STREAM_TURNS_MAX;
+            return Some(if alone { self.turn_for_stream() } else { self.turn(clock::now(), false) });
         }
         if !self.hca.has_rings() {
             return Some(self.turn_for_packets());
@@ -276,6 +284,31 @@ impl Pump {
             self.transmit(now);
         }
         came
+    }
+
+    /// Turns the pump for a polling thread that waits for one stream: reads its socket, and the clock only if bytes came, as
+    /// [`Pump::turn_for_packets`] does. Whole turns in between, however much comes, look at everything else.
+    #[inline(never)]
+    fn turn_for_stream(&mut self) -> usize {
+        let read = Cell::new(None);
+        let now = || {
+            let at = read.get().unwrap_or_else(clock::now);
+            read.set(Some(at));
+            at
+        };
+        let Pump { hca, streams, turned_at, .. } = self;
+        let Some(came) = streams.receive_directly(hca, *turned_at, now) else {
+            return self.turn(clock::now(), false);
+        };
+        if came.reads > 0 || self.has_stream_work() {
+            let now = now();
+            self.turned_at = now;
+            self.on_stream_arrivals(now, came);
+            self.instruments.arrivals += u64::from(came.reads > 0);
+            self.timers(now);
+            self.transmit(now);
+        }
+        came.reads
     }
 
     /// Makes a whole turn; returns how many datagrams and frames came. `thorough`: reads every socket.

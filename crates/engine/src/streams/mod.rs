@@ -8,12 +8,16 @@ mod attach;
 mod established;
 mod lingering;
 mod orders;
+mod preferred;
 mod receive;
 mod send;
 mod watch;
 
+pub use receive::Arrivals;
+
 use std::os::fd::{AsFd, BorrowedFd};
 
+use preferred::Preferred;
 use rustc_hash::FxHashMap;
 use weft_link::stream::{StreamBuffers, StreamSocket};
 use weft_sys::epoll::{Epoll, Ready};
@@ -74,6 +78,8 @@ pub struct Streams {
     paused: usize,
     lifelines: usize,
     lingering: usize,
+    /// The stream to read first.
+    preferred: Preferred,
     /// When the set was last asked.
     looked_at: Instant,
     /// When streams without data were last asked.

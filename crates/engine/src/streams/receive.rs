@@ -36,8 +36,7 @@ impl Streams {
         if let Some(at) = self.only()
             && (self.lingering == 0 || !thorough && now.since(self.looked_at) < LINGERING_INTERVAL)
         {
-            // Its socket is read at once: to ask whether it is readable costs as much.
-            self.receive_from(at, hca, now, &mut came);
+            self.receive_from(at, hca, now, || now, &mut came);
             return came;
         }
         self.looked_at = now;
@@ -60,7 +59,7 @@ impl Streams {
                             self.unwatch(at);
                         }
                     } else if event.readable || event.hung_up {
-                        self.receive_from(at, hca, now, &mut came);
+                        self.receive_from(at, hca, now, || now, &mut came);
                     }
                 }
                 Some(Entry::Lingering(_)) => self.discard(at),
@@ -73,33 +72,72 @@ impl Streams {
         came
     }
 
-    /// Returns the socket of the only stream, if reading it is all there is to do for it.
+    /// Receives from the preferred stream alone; `None` if there is none. `last` is a recent time, and `now` reads the clock
+    /// if bytes come.
+    pub fn receive_directly(
+        &mut self,
+        hca: &mut Adapter,
+        last: Instant,
+        now: impl Fn() -> Instant + Copy,
+    ) -> Option<Arrivals> {
+        let at = self.preferred()?;
+        let mut came = Arrivals::default();
+        self.receive_from(at, hca, last, now, &mut came);
+        Some(came)
+    }
+
+    /// Returns the place of the only stream, if its socket is all there is to look at.
     fn only(&self) -> Option<usize> {
-        let is_only = self.by_qp.len() == 1 && self.blocked == 0 && self.paused == 0;
-        if is_only { self.by_qp.values().next().copied() } else { None }
+        if self.by_qp.len() == 1 && self.is_plain() { self.by_qp.values().next().copied() } else { None }
+    }
+
+    /// Returns the place of the stream to read directly.
+    fn preferred(&self) -> Option<usize> {
+        if self.is_plain() { self.only().or(self.preferred.place()) } else { None }
+    }
+
+    /// Whether no socket waits for room or must not be read.
+    fn is_plain(&self) -> bool {
+        self.blocked == 0 && self.paused == 0
     }
 
     /// Receives from one stream.
-    fn receive_from(&mut self, at: usize, hca: &mut Adapter, now: Instant, came: &mut Arrivals) {
+    fn receive_from(
+        &mut self,
+        at: usize,
+        hca: &mut Adapter,
+        last: Instant,
+        now: impl Fn() -> Instant + Copy,
+        came: &mut Arrivals,
+    ) {
         for _ in 0..READS_MAX {
-            if self.read(at, hca, now, came) != Ok(Left::More) {
+            if self.read(at, hca, last, now, came) != Ok(Left::More) {
                 return;
             }
         }
     }
 
     /// Makes one read. An error says that the queue pair is gone.
-    fn read(&mut self, at: usize, hca: &mut Adapter, now: Instant, came: &mut Arrivals) -> Result<Left, VerbsError> {
+    fn read(
+        &mut self,
+        at: usize,
+        hca: &mut Adapter,
+        last: Instant,
+        now: impl Fn() -> Instant,
+        came: &mut Arrivals,
+    ) -> Result<Left, VerbsError> {
         let (Some(Entry::Stream(stream)), Some(parts)) = (self.table.get_mut(at), &mut self.parts) else {
             return Ok(Left::Nothing);
         };
         let id = stream.qp;
-        let places = hca.stream_places(now, id)?;
+        let places = hca.stream_places(last, id)?;
         let received = parts.buffers.receive(&mut stream.socket, places.ranges());
         if received == Received::Nothing {
             return Ok(Left::Nothing);
         }
+        let now = now();
         came.reads += 1;
+        self.preferred.on_arrival(at);
         if let Received::Bytes { direct, staged, more } = received {
             came.written |= hca.handle_stream(now, id, direct, parts.buffers.staged(staged))?;
             let is_over = matches!(hca.stream_order(id)?, StreamOrder::Close | StreamOrder::Pause);
