@@ -92,7 +92,10 @@ pub fn run(options: &Options) -> Result<()> {
     cargo::run(&["build", "--workspace", "--all-targets", "--target", TARGET], &env)?;
     let unit = ["test", "--workspace", "--exclude", "weft-interop", "--exclude", "weft-sim", "--no-fail-fast"];
     cargo::run(&[&unit[..], &["--target", TARGET], &filter, &skipped].concat(), &env)?;
-    cargo::run(&[&["test", "-p", "weft-sim", "--tests", "--target", TARGET][..], &filter].concat(), &env)
+    let programs = cargo::test_targets("tests/sim/tests")?;
+    let programs: Vec<&str> = programs.iter().flat_map(|program| ["--test", program.as_str()]).collect();
+    let sim = ["test", "--workspace", "--exclude", "weft-interop", "--target", TARGET];
+    cargo::run(&[&sim[..], &programs, &filter].concat(), &env)
 }
 
 /// The command that runs a program for the target; an error that names what is missing.

@@ -27,3 +27,20 @@ pub fn run(args: &[&str], env: &[(&str, &str)]) -> Result<()> {
     }
     Ok(())
 }
+
+/// Returns the names of a package's integration tests, which cargo finds the same way.
+pub fn test_targets(dir: &str) -> Result<Vec<String>> {
+    let dir = root().join(dir);
+    let entries = std::fs::read_dir(&dir).with_context(|| format!("cannot list {}", dir.display()))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "rs")
+            && let Some(name) = path.file_stem().and_then(|name| name.to_str())
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}

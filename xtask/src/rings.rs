@@ -55,7 +55,8 @@ const RINGS: &[(&str, &[&str])] = &[
         ],
     ),
     ("build", &["build", "--profile", product::SHIPPED]),
-    ("sim", &["test", "-p", "weft-sim", "--tests"]),
+    // The packages of the unit ring, so that the crates are built once for both; of their tests, only the simulator's run.
+    ("sim", &["test", "--workspace", "--exclude", "weft-interop"]),
     ("interop", &["test", "-p", "weft-interop", "--tests"]),
 ];
 
@@ -126,6 +127,8 @@ fn from_result(name: &'static str, result: Result<()>) -> Ring {
 /// Runs cargo's tests, shows their output as it arrives, and counts.
 fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, report: &PathBuf) -> Result<Ring> {
     let mut args: Vec<&str> = args.to_vec();
+    let programs = if name == "sim" { cargo::test_targets("tests/sim/tests")? } else { Vec::new() };
+    args.extend(programs.iter().flat_map(|program| ["--test", program.as_str()]));
     args.push("--no-fail-fast");
     args.extend(options.filter.as_deref().or((name == "loom").then_some(MODELS)));
     if name == "interop" {

@@ -116,11 +116,11 @@ fn run(name: &'static str, shape: Shape, path: Path, turn: usize) {
         for transport in tool.transports {
             for (which, option) in options(tool, transport).into_iter().enumerate() {
                 number += 1;
-                // The plain run in every shape and on every transport; each option, or half of them, in one of the shapes, in
-                // turn.
+                // The plain run in every shape and on every transport; each option, or a quarter of them, in one of the shapes,
+                // in turn.
                 let plain = table::quick() || path != Path::SameHost;
-                let options = if table::all() { 3 } else { 6 };
-                if which > 0 && (plain || !(number + turn).is_multiple_of(options)) {
+                let one_in = if table::all() { 3 } else { 11 };
+                if which > 0 && (plain || !(number + turn).is_multiple_of(one_in)) {
                     continue;
                 }
                 // Megabytes at once, of which UC repeats nothing; perftest then waits for ever.
