@@ -90,7 +90,7 @@ pub fn run(options: &Options) -> Result<()> {
         skipped.extend(tests.iter().flat_map(|test| ["--skip", *test]));
     }
     cargo::run(&["build", "--workspace", "--all-targets", "--target", TARGET], &env)?;
-    let unit = ["test", "--workspace", "--exclude", "weft-interop", "--exclude", "weft-sim", "--no-fail-fast"];
+    let unit = ["test", "--workspace", "--exclude", "weft-interop", "--exclude", "weft-sim", "--tests", "--no-fail-fast"];
     cargo::run(&[&unit[..], &["--target", TARGET], &filter, &skipped].concat(), &env)?;
     let programs = cargo::test_targets("tests/sim/tests")?;
     let programs: Vec<&str> = programs.iter().flat_map(|program| ["--test", program.as_str()]).collect();

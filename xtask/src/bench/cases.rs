@@ -9,6 +9,7 @@ use super::cmtime::Cmtime;
 use super::guest::{Carrier, InGuest, Protocol};
 use super::guest_pong::PongInGuest;
 use super::idle::Idle;
+use super::ip::{Measure, Mode, OverIb0};
 use super::iwarp::OverIwarp;
 use super::peers::cache_line::CacheLine;
 use super::peers::libfabric::{Pingpong, Provider};
@@ -16,6 +17,7 @@ use super::peers::memcpy::Memcpy;
 use super::peers::process_vm::ProcessVm;
 use super::peers::qperf::{Qperf, Test};
 use super::peers::tcp_pong::TcpPong;
+use super::peers::tun_relay::TunRelay;
 use super::peers::ucx::{self, Transports, Ucx};
 use super::peers::udp_pong::UdpPong;
 use super::peers::udp_stream::UdpStream;
@@ -322,6 +324,27 @@ pub const ALL: &[Case] = &[
         place: FIFTEEN_HUNDRED,
         ours: &OverIwarp { of: latency("ib_send_lat", 8) },
         rivals: &[Rival::at_most(1.15, &TcpPong { payload: 8 })],
+        aim: None,
+    },
+    Case {
+        name: "ib0, connected mode: iperf3",
+        place: NINE_THOUSAND,
+        ours: &OverIb0 { mode: Mode::Connected, of: Measure::Bandwidth },
+        rivals: &[Rival::at_least(0.7, &TunRelay { mtu: 65520, of: Measure::Bandwidth })],
+        aim: None,
+    },
+    Case {
+        name: "ib0, datagram mode: iperf3",
+        place: NINE_THOUSAND,
+        ours: &OverIb0 { mode: Mode::Datagram, of: Measure::Bandwidth },
+        rivals: &[Rival::at_least(0.5, &TunRelay { mtu: 2044, of: Measure::Bandwidth })],
+        aim: None,
+    },
+    Case {
+        name: "ib0, datagram mode: TCP ping-pong 8 B",
+        place: NINE_THOUSAND,
+        ours: &OverIb0 { mode: Mode::Datagram, of: Measure::Latency },
+        rivals: &[Rival::at_most(1.3, &TunRelay { mtu: 2044, of: Measure::Latency })],
         aim: None,
     },
     Case {

@@ -11,6 +11,7 @@ mod cores;
 mod guest;
 mod guest_pong;
 mod idle;
+mod ip;
 mod iwarp;
 mod machine;
 pub mod peers;

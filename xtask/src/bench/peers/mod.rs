@@ -6,6 +6,7 @@ pub mod memcpy;
 pub mod process_vm;
 pub mod qperf;
 pub mod tcp_pong;
+pub mod tun_relay;
 pub mod ucx;
 pub mod udp_pong;
 pub mod udp_stream;
@@ -26,6 +27,8 @@ pub enum Own {
     ProcessVmTarget(process_vm::Target),
     /// Play a ping-pong over TCP with polling on both ends.
     TcpPong(tcp_pong::Options),
+    /// Carry packets between two TUN interfaces in two namespaces.
+    TunRelay(tun_relay::Options),
     /// Play a ping-pong of datagrams with polling on both ends.
     UdpPong(udp_pong::Options),
     /// Send a stream of datagrams in the kernel's largest batches.
@@ -40,6 +43,7 @@ pub fn run(own: &Own) -> Result<()> {
         Own::ProcessVm(options) => process_vm::run(options),
         Own::ProcessVmTarget(options) => process_vm::hold(options),
         Own::TcpPong(options) => tcp_pong::run(options),
+        Own::TunRelay(options) => tun_relay::run(options),
         Own::UdpPong(options) => udp_pong::run(options),
         Own::UdpStream(options) => udp_stream::run(options),
     }
