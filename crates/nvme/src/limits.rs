@@ -41,5 +41,25 @@ pub const CONNECTS_WITHIN: Duration = Duration::from_secs(30);
 /// Records of a discovery log that a host reads: with their header they fill a mebibyte.
 pub const DISCOVERY_RECORDS_MAX: usize = 1023;
 
+/// Entries of a host's admin queue: the fewest that one has (NVMe-oF 1.1 §2.2), and as many as Linux's host asks for.
+pub const ADMIN_QUEUE_ENTRIES: u16 = 32;
+/// Namespaces that a host takes: one list of Identify, unless it is full and more may follow.
+pub const NAMESPACES_OF_HOST_MAX: usize = 1023;
+/// Blocks of one command (a field of 16 bits, 0's based).
+pub const BLOCKS_MAX: u32 = 1 << 16;
+/// Times that a command is sent again after a loss of the connection, or an error that may pass. Linux's host does as many.
+pub const RETRIES_MAX: u32 = 5;
+/// Time before a command is sent again after an error that may pass.
+pub const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// Time between two looks whether a controller is ready, or shut down.
+pub const READY_POLLS_EVERY: Duration = Duration::from_millis(20);
+/// Time for a command, and for a step of the setup. A target that needs longer has lost it: the host connects again, as
+/// Linux's does.
+pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time between two looks for commands that take too long.
+pub const TIMEOUT_CHECKS_EVERY: Duration = Duration::from_secs(1);
+/// Time for commands in progress before a shutdown, and then for the controller to shut down.
+pub const SHUTDOWN_WITHIN: Duration = Duration::from_secs(5);
+
 /// Longest NVMe Qualified Name in bytes (NVM Express 1.4 §7.9).
 pub const NQN_LEN_MAX: usize = 223;

@@ -35,6 +35,8 @@ statuses! {
     WRITE_PROTECTED = 0x020, "Namespace is Write Protected";
     LBA_OUT_OF_RANGE = 0x080, "LBA Out of Range";
     CAPACITY_EXCEEDED = 0x081, "Capacity Exceeded";
+    NAMESPACE_NOT_READY = 0x082, "Namespace Not Ready";
+    RESERVATION_CONFLICT = 0x083, "Reservation Conflict";
     ASYNC_LIMIT = 0x105, "Asynchronous Event Request Limit Exceeded";
     INVALID_LOG_PAGE = 0x109, "Invalid Log Page";
     NOT_SAVEABLE = 0x10d, "Feature Identifier Not Saveable";
@@ -43,6 +45,8 @@ statuses! {
     CONNECT_BUSY = 0x181, "Connect Controller Busy";
     CONNECT_INVALID = 0x182, "Connect Invalid Parameters";
     CONNECT_HOST = 0x184, "Connect Invalid Host";
+    /// Linux's target says so where its file system lacks an operation.
+    NOT_SUPPORTED = 0x18c, "Optional Command Not Supported";
     WRITE_FAULT = 0x280, "Write Fault";
     READ_ERROR = 0x281, "Unrecovered Read Error";
     COMPARE_FAILURE = 0x285, "Compare Failure";
@@ -69,6 +73,12 @@ impl Status {
     /// Whether the command succeeded.
     pub fn is_success(self) -> bool {
         self.code() == 0
+    }
+
+    /// Whether the command may succeed if it is sent again: it failed for a reason of its transport or of the controller, not of
+    /// the medium, and the controller does not say otherwise.
+    pub fn may_pass(self) -> bool {
+        self.0 & DO_NOT_RETRY == 0 && matches!(self.code() >> 8, 0 | 3) && !self.is_success()
     }
 
     /// Returns status code and type, without Do Not Retry.
@@ -102,5 +112,7 @@ mod tests {
         assert_eq!((status.to_wire(), Status::from_wire(status.to_wire())), (0x8304, status));
         assert_eq!(status.to_string(), "Connect Invalid Parameters (0x182)");
         assert!(Status::from_wire(1).is_success() && !status.is_success());
+        let may_pass = [Status::SUCCESS, status, Status::INTERNAL, Status::WRITE_FAULT, Status::INTERNAL.final_one()];
+        assert_eq!(may_pass.map(Status::may_pass), [false, false, true, false, false]);
     }
 }

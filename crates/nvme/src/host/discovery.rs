@@ -6,6 +6,7 @@
 //!                                                                        └───────────────────┘
 //! ```
 
+use super::config::HostName;
 use super::record::{DiscoveryLog, RECORD_LEN, header};
 use crate::Status;
 use crate::limits::DISCOVERY_RECORDS_MAX;
@@ -23,15 +24,6 @@ const READY: u64 = 1 << 0;
 const FATAL: u64 = 1 << 1;
 /// Reads of a log that changes meanwhile.
 const TRIES_MAX: u32 = 10;
-
-/// Identity of a host.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HostName {
-    /// NQN.
-    pub nqn: String,
-    /// Host identifier.
-    pub id: [u8; 16],
-}
 
 /// Next step of the owner.
 #[derive(Clone, PartialEq, Eq, Debug)]

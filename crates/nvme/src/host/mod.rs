@@ -1,7 +1,25 @@
-//! Host's end: the queries of `weft nvme discover`.
+//! Host's end: a controller with its queues, and the queries of `weft nvme discover`.
 
+mod action;
+mod backlog;
+mod config;
+mod controller;
 mod discovery;
+mod identity;
+mod queues;
 mod record;
+mod request;
+mod setup;
+mod slots;
+#[cfg(test)]
+mod tests;
 
-pub use discovery::{DiscoverySession, HostError, HostName, HostStep};
+pub use action::{
+    Breach, CommandData, ConnectRefusal, Content, HostAction, HostEvent, LostReason, Outcome, Outgoing, RequestFailure,
+    RequestKey, SlotKey,
+};
+pub use config::{HostConfig, HostName};
+pub use controller::HostController;
+pub use discovery::{DiscoverySession, HostError, HostStep};
+pub use identity::{ControllerInfo, NamespaceIds, NamespaceInfo};
 pub use record::{DiscoveryLog, DiscoveryRecord};

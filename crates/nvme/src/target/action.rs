@@ -1,7 +1,7 @@
 //! Work for the owner of the queue pairs.
 
-use crate::Status;
 use crate::wire::{Completion, HostMemory};
+use crate::{Operation, Status};
 
 /// Name of a queue: the owner's name of a connection.
 pub type QueueKey = u64;
@@ -24,49 +24,6 @@ pub enum IoData {
     Capsule(Vec<u8>),
     /// Memory of the host: the owner READs it before a Write or Compare, and WRITEs it after a Read.
     Host(HostMemory),
-}
-
-/// Operation on a namespace. Offsets and lengths are bytes within it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Operation {
-    /// Read `length` bytes.
-    Read {
-        /// Begin.
-        offset: u64,
-        /// Length.
-        length: u32,
-    },
-    /// Write the data; `durable`: it survives a power failure once the command completes.
-    Write {
-        /// Begin.
-        offset: u64,
-        /// Length.
-        length: u32,
-        /// Force Unit Access.
-        durable: bool,
-    },
-    /// Compare the data with the namespace's.
-    Compare {
-        /// Begin.
-        offset: u64,
-        /// Length.
-        length: u32,
-    },
-    /// Set bytes to zero; `deallocate`: their space may be freed.
-    WriteZeroes {
-        /// Begin.
-        offset: u64,
-        /// Length.
-        length: u64,
-        /// Deallocate.
-        deallocate: bool,
-        /// Force Unit Access.
-        durable: bool,
-    },
-    /// Free the space of ranges: offset and length of each.
-    Deallocate(Vec<(u64, u64)>),
-    /// Make all completed writes durable.
-    Flush,
 }
 
 /// Response to a command.

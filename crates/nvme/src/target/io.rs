@@ -1,11 +1,11 @@
 //! Commands of I/O queues: the NVM command set, checked against the namespace.
 
-use super::action::{IoData, Operation};
+use super::action::IoData;
 use super::config::Namespace;
 use super::data::HostData;
-use crate::Status;
 use crate::limits::{RANGES_MAX, TRANSFER_BYTES_MAX};
 use crate::wire::{Command, Descriptor, HostMemory, IoOpcode};
+use crate::{Operation, Status};
 
 /// Bytes of a range of Dataset Management.
 const RANGE_LEN: usize = 16;

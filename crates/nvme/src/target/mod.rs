@@ -15,15 +15,15 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-pub use action::{Action, CloseReason, CommandKey, ControllerEvent, IoData, Operation, QueueKey, Response};
+pub use action::{Action, CloseReason, CommandKey, ControllerEvent, IoData, QueueKey, Response};
 pub use config::{LocalAddress, Namespace, Port, Referral, Subsystem, TargetConfig};
 
-use crate::Status;
 use crate::limits::{ASYNC_EVENTS_MAX, CONNECTS_WITHIN, CONTROLLER_ID_MAX, CONTROLLERS_MAX, KEEP_ALIVE_GRANULARITY};
 use crate::wire::{
     AcceptData, AdminOpcode, COMMAND_LEN, CONNECT_DATA_LEN, Command, ConnectData, ConnectFields, ConnectRequest,
     Descriptor, FabricsType, HostMemory, IoOpcode, OPCODE_FABRICS, PropertyOffset, RequestError,
 };
+use crate::{Operation, Status};
 use admin::Context;
 use controller::Controller;
 use data::HostData;

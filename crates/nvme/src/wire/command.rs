@@ -55,6 +55,13 @@ impl Command {
         self.id.get()
     }
 
+    /// Returns the command with this identifier.
+    #[must_use]
+    pub fn with_id(mut self, id: u16) -> Command {
+        self.id = id.into();
+        self
+    }
+
     /// Namespace identifier.
     pub fn nsid(&self) -> u32 {
         self.nsid.get()

@@ -1,4 +1,4 @@
-//! Fuzz target: capsules of a host.
+//! Capsules of a host, for a target.
 
 use std::time::Duration;
 
