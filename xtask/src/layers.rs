@@ -22,6 +22,7 @@ pub const PURE: &[&str] = &[
     "weft-ipoib",
     "weft-rpcrdma",
     "weft-nvme",
+    "weft-nbd",
 ];
 
 /// Height of every crate. A new crate needs a line here, or the check fails.
@@ -39,6 +40,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-ipoib", 2),
     ("weft-rpcrdma", 0),
     ("weft-nvme", 0),
+    ("weft-nbd", 0),
     // Crates below the I/O line, and those that use them.
     ("weft-sys", 0),
     ("weft-shm", 2),

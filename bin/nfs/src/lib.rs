@@ -10,7 +10,6 @@
 
 mod caller;
 mod client;
-mod detached;
 mod export;
 mod fs;
 mod limits;

@@ -1,21 +1,28 @@
 //! Parts that services on RDMA share (`weft nfs`, `weft nvme`), made of librdmacm and verbs alone.
 //!
 //! - [`Endpoint`] is a connection's queue pair with its receives and sends; [`Pool`] has registered memory for data;
+//! - [`Lender`] lends registered memory to the peer, each [`Loan`] under a key of its own;
 //! - [`listen`] opens a port;
 //! - [`Workers`] are threads that do work which may wait for a disk, so that one thread can drive all connections;
 //! - [`Statistics`] counts for the line at a connection's end;
-//! - [`ending_signals`] are those that end a service.
+//! - [`ending_signals`] are those that end a service;
+//! - [`detached`] keeps a process in the background;
+//! - [`nbd`] offers disks to programs of this machine.
 #![forbid(unsafe_code)]
 
+pub mod detached;
 mod endpoint;
+mod lending;
 pub mod limits;
 mod listener;
+pub mod nbd;
 mod pool;
 mod signals;
 mod statistics;
 mod workers;
 
 pub use endpoint::{Broken, Completed, Endpoint, EndpointConfig, Work};
+pub use lending::{Lender, Loan};
 pub use listener::{channel, listen};
 pub use pool::{Pool, size_class};
 pub use signals::ending_signals;

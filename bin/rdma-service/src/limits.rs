@@ -8,3 +8,5 @@ pub const SENDS_WAITING_MAX: usize = 1024;
 pub const POOL_KEEPS_MAX: usize = 32 << 20;
 /// Connection requests that wait while a service is busy.
 pub const BACKLOG: i32 = 64;
+/// Clients of an NBD server at a time.
+pub const NBD_CLIENTS_MAX: usize = 64;

@@ -2,16 +2,14 @@
 
 use std::ffi::CString;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::mount::MountFlags;
+use weft_rdma_service::detached;
 use weft_tool::errno;
 
 use super::args::MountArgs;
-use super::background::first_line;
 use super::options::MountOptions;
 use crate::server_name::ServerName;
 
@@ -43,13 +41,13 @@ pub fn mount(args: &MountArgs, options: &MountOptions, directory: &Path) -> Resu
 
 /// Starts the relay, which waits for the mount and ends with it. Returns its address.
 fn start_relay(args: &MountArgs, options: &MountOptions, directory: &Path) -> Result<SocketAddr> {
-    let mut command = Command::new(std::env::current_exe().context("this program's file")?);
+    let mut command = detached::again()?;
     let server = ServerName { host: args.source.host.clone(), port: options.port };
-    command.arg0("weft").args(["nfs", "relay", "--while-mounted"]).arg(directory).arg(server.to_string());
+    command.args(["nfs", "relay", "--while-mounted"]).arg(directory).arg(server.to_string());
     if args.system {
         command.arg("--system");
     }
-    let line = first_line(command)?;
+    let line = detached::first_line(command)?;
     let address = line.split_once("listening on ").and_then(|(_, rest)| rest.split(' ').next());
     match address.map(str::parse) {
         Some(Ok(address)) => Ok(address),

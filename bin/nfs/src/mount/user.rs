@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use fuser::{Config, MountOption, Session, SessionACL};
+use weft_rdma_service::detached;
 use weft_sys::signals::SignalQueue;
 use weft_tool::{errln, errno, outln};
 
@@ -12,7 +13,6 @@ use super::args::MountArgs;
 use super::options::MountOptions;
 use super::unmount;
 use crate::client::{MountService, Nfs, Transport, TransportOptions, root_handle};
-use crate::detached;
 use crate::fs::{FileSystem, Mounted, MountedOptions};
 use crate::limits::FUSE_THREADS;
 use crate::mount_table;

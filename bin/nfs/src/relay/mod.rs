@@ -11,10 +11,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use weft_rdma_service::detached;
 use weft_tool::outln;
 
 use crate::limits::MOUNTED_WITHIN;
-use crate::{detached, mount_table};
+use crate::mount_table;
 pub use args::RelayArgs;
 use server::Relay;
 

@@ -1,0 +1,7 @@
+//! NBD server on a Unix socket, for initiators in user space: each namespace or unit that they use is an export. The owner's
+//! loop waits for the server's descriptor, executes the requests that come out, and hands the results in.
+
+mod client;
+mod server;
+
+pub use server::{NbdRequest, NbdServer, RequestName};

@@ -1,0 +1,5 @@
+#![no_main]
+//! Fuzz target `nvme_host`: see weft_nvme::fuzzing.
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    weft_nvme::fuzzing::host(bytes);
+});
