@@ -90,7 +90,7 @@ pub enum Command {
     Perf(crate::perf::PerfArgs),
     /// Serve NFS over RDMA: weft nfs serve --export DIR
     Nfs(weft_nfs::NfsArgs),
-    /// Serve NVMe namespaces over RDMA, and list a target's: weft nvme target --namespace FILE
+    /// Serve and use NVMe namespaces over RDMA: weft nvme target --namespace FILE, weft nvme connect -a TARGET -n NQN
     Nvme(weft_nvme_process::NvmeArgs),
     /// Run the daemon (programs start it on demand)
     Daemon(daemon::DaemonArgs),

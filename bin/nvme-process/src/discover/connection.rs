@@ -6,16 +6,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use weft_abi_types::{
     IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, RDMA_CM_EVENT_ADDR_RESOLVED,
-    RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_PS_TCP,
+    RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_PS_TCP,
 };
 use weft_client::Which;
-use weft_client::rdmacm::{CmId, ConnParam, Event, EventChannel, lookup, readable};
+use weft_client::rdmacm::{CmId, ConnParam, EventChannel, lookup, readable};
 use weft_client::verbs::{Buffer, Pd};
 use weft_nvme::DiscoverySession;
-use weft_nvme::wire::{COMMAND_LEN, COMPLETION_LEN, Completion, ConnectRequest, HostMemory, RequestError};
+use weft_nvme::wire::{COMMAND_LEN, COMPLETION_LEN, Completion, ConnectRequest, HostMemory};
 use weft_rdma_service::{Completed, Endpoint, EndpointConfig, Work};
 use weft_tool::errno;
 
+use crate::event_failure::event_failure;
 use crate::limits::READS_IN_PROGRESS;
 
 /// Entries of the queue: the fewest that an admin queue has.
@@ -121,7 +122,7 @@ impl Connection {
         let ready = readable(&fds, Some(left_ms(until)))?;
         match ready.as_slice() {
             [true, _] => self.endpoint.on_readable().map_err(|broken| anyhow::anyhow!("{broken}")),
-            [_, true] => Err(unexpected(&self.channel.next()?)),
+            [_, true] => bail!(event_failure(&self.channel.next()?)),
             _ if Instant::now() >= until => bail!("no answer in time"),
             _ => Ok(()),
         }
@@ -141,24 +142,7 @@ fn expect(channel: &EventChannel, kind: u32, until: Instant) -> Result<()> {
         bail!("no answer in time");
     }
     let event = channel.next()?;
-    if event.kind == kind { Ok(()) } else { Err(unexpected(&event)) }
-}
-
-/// Returns the error of another event than the expected one.
-fn unexpected(event: &Event) -> anyhow::Error {
-    let private_data = event.peer.as_ref().map(|peer| &peer.private_data[..]).unwrap_or_default();
-    if event.kind == RDMA_CM_EVENT_REJECTED {
-        return match RequestError::parse(private_data) {
-            Some(reason) => anyhow::anyhow!("the target refused the connection: {reason}"),
-            None => anyhow::anyhow!("the connection was refused; does an NVMe target listen there?"),
-        };
-    }
-    let reason = if event.status < 0 {
-        errno::text(&std::io::Error::from_raw_os_error(-event.status))
-    } else {
-        format!("event {}, status {}", event.kind, event.status)
-    };
-    anyhow::anyhow!("the connection failed: {reason}")
+    if event.kind == kind { Ok(()) } else { bail!(event_failure(&event)) }
 }
 
 /// Returns the time left, in milliseconds.

@@ -2,7 +2,6 @@
 
 mod args;
 mod connection;
-mod identity;
 mod print;
 
 use std::time::Instant;
@@ -11,9 +10,10 @@ use anyhow::{Context, Result, bail};
 use weft_client::Which;
 use weft_nvme::{DiscoverySession, HostStep};
 
-pub use args::DiscoverArgs;
+pub use args::{DiscoverArgs, OutputFormat};
 use connection::Connection;
 
+use crate::identity;
 use crate::limits::{DISCOVERS_WITHIN, READY_POLLS_EVERY};
 
 /// Prints the discovery log of a target.

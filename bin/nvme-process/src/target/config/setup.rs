@@ -61,6 +61,8 @@ pub fn setup(args: &TargetArgs) -> Result<Setup> {
 /// Returns the one subsystem of the command line.
 fn of_arguments(args: &TargetArgs) -> Result<Setup> {
     let first = args.namespaces.first().context("--namespace FILE or --config FILE is required")?;
+    let uuid = identifier(first, "subsystem");
+    let nqn = args.nqn.clone().unwrap_or_else(|| format!("nqn.2014-08.org.nvmexpress:uuid:{}", uuid_text(&uuid)));
     let (mut namespaces, mut stores) = (Vec::new(), Stores::new());
     let block_size = args.block_size.as_deref().and_then(|size| size.parse().ok());
     ensure!(args.namespaces.len() <= NAMESPACE_ID_MAX as usize, "more than {NAMESPACE_ID_MAX} namespaces");
@@ -70,14 +72,12 @@ fn of_arguments(args: &TargetArgs) -> Result<Setup> {
             id,
             blocks: geometry.blocks,
             block_shift: geometry.block_shift,
-            nguid: identifier(path, "nguid"),
-            uuid: identifier(path, "uuid"),
+            nguid: of_namespace(&nqn, path, "nguid"),
+            uuid: of_namespace(&nqn, path, "uuid"),
             read_only: args.read_only,
         });
         stores.insert(id, Arc::new(store));
     }
-    let uuid = identifier(first, "subsystem");
-    let nqn = args.nqn.clone().unwrap_or_else(|| format!("nqn.2014-08.org.nvmexpress:uuid:{}", uuid_text(&uuid)));
     for host in &args.allowed_hosts {
         if let Some(error) = nqn_error(host) {
             bail!("--allow-host `{host}`: not an NQN: {error}");
@@ -153,7 +153,7 @@ fn subsystem(entry: &SubsystemEntry) -> Result<(Subsystem, Stores)> {
         ensure!((1..=NAMESPACE_ID_MAX).contains(&id), "namespace {id}: identifiers are 1 to {NAMESPACE_ID_MAX}");
         let (store, geometry) =
             Store::open(&found.device.path, false, None).with_context(|| format!("namespace {id}"))?;
-        let (nguid, uuid) = identifiers(&found.device).with_context(|| format!("namespace {id}"))?;
+        let (nguid, uuid) = identifiers(&entry.nqn, &found.device).with_context(|| format!("namespace {id}"))?;
         let (blocks, block_shift) = (geometry.blocks, geometry.block_shift);
         namespaces.push(Namespace { id, blocks, block_shift, nguid, uuid, read_only: false });
         ensure!(stores.insert(id, Arc::new(store)).is_none(), "namespace {id}: twice");
@@ -170,15 +170,21 @@ fn subsystem(entry: &SubsystemEntry) -> Result<(Subsystem, Stores)> {
     Ok((subsystem, stores))
 }
 
+/// Returns an identifier of a file in a subsystem: two subsystems with the same file have two namespaces, which a host must not
+/// take for one.
+fn of_namespace(nqn: &str, path: &Path, purpose: &str) -> [u8; 16] {
+    identifier(path, &format!("{purpose}\0{nqn}"))
+}
+
 /// Returns NGUID and UUID of a namespace: the file's, or the same ones at each start.
-fn identifiers(device: &DeviceEntry) -> Result<([u8; 16], [u8; 16])> {
+fn identifiers(nqn: &str, device: &DeviceEntry) -> Result<([u8; 16], [u8; 16])> {
     let read = |name: &str, text: &Option<String>| match text.as_deref() {
         None | Some("") => Ok([0; 16]),
         Some(text) => parse_identifier(text).with_context(|| format!("{name}: `{text}` has not 32 hexadecimal digits")),
     };
     let (nguid, uuid) = (read("nguid", &device.nguid)?, read("uuid", &device.uuid)?);
     let is_nameless = nguid == [0; 16] && uuid == [0; 16];
-    Ok((nguid, if is_nameless { identifier(&device.path, "uuid") } else { uuid }))
+    Ok((nguid, if is_nameless { of_namespace(nqn, &device.path, "uuid") } else { uuid }))
 }
 
 fn port(entry: &PortEntry, subsystems: &[Subsystem]) -> Result<(Port, Listen)> {
@@ -234,6 +240,9 @@ mod tests {
         let [namespace] = &target.subsystems[0].namespaces[..] else { panic!("{target:?}") };
         assert_eq!((namespace.id, namespace.blocks, namespace.block_shift), (3, 2, 12));
         assert!(namespace.uuid != [0; 16] && setup.stores[0].contains_key(&3));
+        // The same file in another subsystem is another namespace.
+        let of = |nqn| of_namespace(nqn, &disk, "uuid");
+        assert!(of("nqn.2026-01.io.weft:disk") == namespace.uuid && of("nqn.2026-01.io.weft:other") != namespace.uuid);
         std::fs::remove_dir_all(dir).expect("removed");
     }
 
