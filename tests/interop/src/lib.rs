@@ -19,6 +19,7 @@ pub mod manager;
 pub mod mpi;
 pub mod multicast;
 pub mod networks;
+pub mod nvme_host;
 pub mod originals;
 pub mod pair;
 pub mod path;

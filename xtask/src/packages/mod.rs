@@ -54,6 +54,8 @@ const NEEDED: &[(&str, &str)] = &[
     ("nfs-kernel-server", "/usr/sbin/exportfs"),
     // NVMe over RDMA in the guest.
     ("nvme-cli", "/usr/sbin/nvme"),
+    // NBD clients, for the disks of an NVMe host.
+    ("libnbd-bin", "/usr/bin/nbdcopy"),
     // Mounts of ordinary users, and programs that use them.
     ("fuse3", "/usr/bin/fusermount3"),
     ("git", "/usr/bin/git"),
