@@ -44,9 +44,9 @@ statuses! {
     CONNECT_FORMAT = 0x180, "Connect Incompatible Format";
     CONNECT_BUSY = 0x181, "Connect Controller Busy";
     CONNECT_INVALID = 0x182, "Connect Invalid Parameters";
-    CONNECT_HOST = 0x184, "Connect Invalid Host";
     /// Linux's target says so where its file system lacks an operation.
-    NOT_SUPPORTED = 0x18c, "Optional Command Not Supported";
+    NOT_SUPPORTED = 0x183, "ONCS Not Supported";
+    CONNECT_HOST = 0x184, "Connect Invalid Host";
     WRITE_FAULT = 0x280, "Write Fault";
     READ_ERROR = 0x281, "Unrecovered Read Error";
     COMPARE_FAILURE = 0x285, "Compare Failure";
