@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(names(&registry), ["nvme1"]);
         let third = registry.claim(state(2), false).expect("a place");
         assert_eq!(names(&registry), ["nvme0", "nvme1"]);
-        // What a killed process leaves is not a controller, and its place is free.
+        // A killed process leaves files that are no controller, and its place is free.
         let left = directory.join("nvme5");
         fs::create_dir(&left).expect("a directory");
         fs::copy(directory.join("nvme0").join(STATE), left.join(STATE)).expect("copied");

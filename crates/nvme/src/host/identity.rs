@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::action::Breach;
+use super::breach::Breach;
 use crate::limits::{NAMESPACES_OF_HOST_MAX, QUEUE_ENTRIES_MAX, QUEUE_ENTRIES_MIN, TRANSFER_BYTES_MAX};
 use crate::wire::COMMAND_LEN;
 

@@ -2,6 +2,7 @@
 
 mod action;
 mod backlog;
+mod breach;
 mod config;
 mod controller;
 mod discovery;
@@ -15,9 +16,10 @@ mod slots;
 mod tests;
 
 pub use action::{
-    Breach, CommandData, ConnectRefusal, Content, HostAction, HostEvent, LostReason, Outcome, Outgoing, RequestFailure,
+    CommandData, ConnectRefusal, Content, HostAction, HostEvent, LostReason, Outcome, Outgoing, RequestFailure,
     RequestKey, SlotKey,
 };
+pub use breach::Breach;
 pub use config::{HostConfig, HostName};
 pub use controller::HostController;
 pub use discovery::{DiscoverySession, HostError, HostStep};

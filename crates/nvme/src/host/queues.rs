@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::action::{Breach, CommandData, Content, Outcome, Outgoing, SlotKey};
+use super::action::{CommandData, Content, Outcome, Outgoing, SlotKey};
+use super::breach::Breach;
 use super::request::Piece;
 use super::slots::Slots;
 use crate::wire::{Command, Completion};

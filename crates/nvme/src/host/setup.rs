@@ -8,7 +8,8 @@
 
 use std::time::Duration;
 
-use super::action::{Breach, CommandData, ConnectRefusal, Content, LostReason};
+use super::action::{CommandData, ConnectRefusal, Content, LostReason};
+use super::breach::Breach;
 use super::config::HostConfig;
 use super::identity::{Capabilities, ControllerInfo, NamespaceInfo, PAGE_LEN, namespace_list, queue_entries};
 use crate::Status;
