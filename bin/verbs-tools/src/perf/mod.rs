@@ -31,6 +31,8 @@ pub fn run(args: &PerfArgs) -> ExitCode {
         local(args)
     } else if let Some(server) = &args.server {
         client::run(args, server, args.port)
+    } else if args.csv.is_some() || args.plot.is_some() {
+        Err("a server has no results: give --csv and --plot to its client, or add --local".to_owned())
     } else {
         server::run(args)
     };
