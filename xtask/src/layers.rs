@@ -23,6 +23,7 @@ pub const PURE: &[&str] = &[
     "weft-rpcrdma",
     "weft-nvme",
     "weft-nbd",
+    "weft-srp",
 ];
 
 /// Height of every crate. A new crate needs a line here, or the check fails.
@@ -41,6 +42,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-rpcrdma", 0),
     ("weft-nvme", 0),
     ("weft-nbd", 0),
+    ("weft-srp", 0),
     // Crates below the I/O line, and those that use them.
     ("weft-sys", 0),
     ("weft-shm", 2),
@@ -68,6 +70,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-rdma-service", 6),
     ("weft-nfs", 7),
     ("weft-nvme-process", 7),
+    ("weft-srp-process", 7),
     ("weft", 8),
     // Tests and judges: only the chores depend on them.
     ("weft-sim", 9),

@@ -12,10 +12,6 @@ pub const IO_QUEUES: u16 = 16;
 pub const READS_IN_PROGRESS: u8 = 16;
 /// Memory of one connection for data, in bytes. Later commands wait; one always fits.
 pub const DATA_MEMORY_MAX: usize = 16 << 20;
-/// Lines about one connection's failed commands, or about one file's errors, so that a host cannot fill the log.
-pub const COMPLAINTS_MAX: u32 = 20;
-/// Bytes that a thread writes at a time where a file system cannot set ranges to zero.
-pub const ZEROES_BYTES: usize = 64 << 10;
 /// Longest configuration file, in bytes.
 pub const CONFIG_BYTES_MAX: u64 = 16 << 20;
 /// Time for a query of a discovery controller.

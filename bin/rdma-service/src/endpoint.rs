@@ -102,6 +102,8 @@ pub struct Endpoint<T> {
     /// Slots of `sends` without a posted SEND.
     free: Vec<usize>,
     waiting: VecDeque<Work<T>>,
+    /// SENDs among them.
+    sends_waiting: usize,
     posted: VecDeque<Posted<T>>,
     id: CmId,
 }
@@ -145,6 +147,7 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
             sends,
             free: (0..config.sends).collect(),
             waiting: VecDeque::new(),
+            sends_waiting: 0,
             posted: VecDeque::new(),
             id: id.clone(),
         };
@@ -164,9 +167,9 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
 
     /// Posts work, or keeps it until there is room.
     pub fn post(&mut self, work: Work<T>) -> Result<(), Broken> {
+        self.sends_waiting += usize::from(matches!(work, Work::Send { .. }));
         self.waiting.push_back(work);
-        let sends = self.waiting.iter().filter(|work| matches!(work, Work::Send { .. })).count();
-        if sends > SENDS_WAITING_MAX {
+        if self.sends_waiting > SENDS_WAITING_MAX {
             return Err(Broken::Stuck);
         }
         self.flush()
@@ -180,6 +183,7 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
                 break;
             }
             if let Some(work) = self.waiting.pop_front() {
+                self.sends_waiting -= usize::from(matches!(work, Work::Send { .. }));
                 self.post_now(work)?;
             }
         }

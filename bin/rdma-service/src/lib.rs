@@ -1,7 +1,9 @@
-//! Parts that services on RDMA share (`weft nfs`, `weft nvme`), made of librdmacm and verbs alone.
+//! Parts that services on RDMA share (`weft nfs`, `weft nvme`, `weft srp`), made of librdmacm and verbs alone.
 //!
 //! - [`Endpoint`] is a connection's queue pair with its receives and sends; [`Pool`] has registered memory for data;
 //! - [`Lender`] lends registered memory to the peer, each [`Loan`] under a key of its own;
+//! - [`Transfers`] moves the data of a connection's commands, for services whose operations take registered memory;
+//! - [`Store`] is the file or block device behind a disk;
 //! - [`listen`] opens a port;
 //! - [`Workers`] are threads that do work which may wait for a disk, so that one thread can drive all connections;
 //! - [`Statistics`] counts for the line at a connection's end;
@@ -12,6 +14,7 @@
 
 pub mod detached;
 mod endpoint;
+mod identifier;
 mod lending;
 pub mod limits;
 mod listener;
@@ -19,12 +22,17 @@ pub mod nbd;
 mod pool;
 mod signals;
 mod statistics;
+mod store;
+mod transfers;
 mod workers;
 
 pub use endpoint::{Broken, Completed, Endpoint, EndpointConfig, Work};
+pub use identifier::identifier;
 pub use lending::{Lender, Loan};
 pub use listener::{channel, listen};
 pub use pool::{Pool, size_class};
 pub use signals::ending_signals;
 pub use statistics::Statistics;
+pub use store::{Data, Geometry, Store};
+pub use transfers::{Direction, Piece, TransferError, Transferred, Transfers};
 pub use workers::Workers;

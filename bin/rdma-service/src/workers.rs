@@ -76,11 +76,10 @@ impl<J: Send + 'static, D: Send + 'static> Workers<J, D> {
         self.0.wake.notify_one();
     }
 
-    /// Forgets the queued jobs of a client.
-    pub fn forget(&self, client: u64) {
-        if let Some(client) = lock(&self.0.queues).clients.get_mut(&client) {
-            client.jobs.clear();
-        }
+    /// Forgets the queued jobs of a client, and returns them.
+    pub fn forget(&self, client: u64) -> Vec<J> {
+        let mut queues = lock(&self.0.queues);
+        queues.clients.get_mut(&client).map_or_else(Vec::new, |client| client.jobs.drain(..).collect())
     }
 
     /// Takes the results.

@@ -92,6 +92,8 @@ pub enum Command {
     Nfs(weft_nfs::NfsArgs),
     /// Serve and use NVMe namespaces over RDMA: weft nvme target --namespace FILE, weft nvme connect -a TARGET -n NQN
     Nvme(weft_nvme_process::NvmeArgs),
+    /// Serve SCSI disks over RDMA: weft srp target --lun FILE
+    Srp(weft_srp_process::SrpArgs),
     /// Run the daemon (programs start it on demand)
     Daemon(daemon::DaemonArgs),
     /// Print a shell's completions of weft's commands

@@ -56,6 +56,8 @@ const NEEDED: &[(&str, &str)] = &[
     ("nvme-cli", "/usr/sbin/nvme"),
     // NBD clients, for the disks of an NVMe host.
     ("libnbd-bin", "/usr/bin/nbdcopy"),
+    // SRP in the guest: tools of SCSI disks.
+    ("sg3-utils", "/usr/bin/sg_inq"),
     // Mounts of ordinary users, and programs that use them.
     ("fuse3", "/usr/bin/fusermount3"),
     ("git", "/usr/bin/git"),

@@ -1,13 +1,13 @@
 //! `weft nvme target`: files and block devices as namespaces of an NVMe target over RDMA.
 //!
 //! One thread drives all connections (`server`): it feeds the state machines of `weft-nvme`, and each `session` carries out
-//! what they ask for on its queue pair. Threads of their own read and write the files (`store`).
+//! what they ask for on its queue pair. Threads of their own read and write the files (`execute`, on the store of `weft-rdma-service`).
 
 mod args;
 mod config;
+mod execute;
 mod server;
 mod session;
-mod store;
 
 use anyhow::{Result, ensure};
 use weft_client::Which;

@@ -11,16 +11,16 @@ use weft_abi_types::{RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_ESTABLISHED};
 use weft_client::Which;
 use weft_client::rdmacm::{CmId, Event, EventChannel, IdKey, SockAddr};
 use weft_nvme::wire::RequestError;
-use weft_nvme::{Action, CommandKey, LocalAddress, QueueKey, Status, Target};
-use weft_rdma_service::Workers;
+use weft_nvme::{Action, CommandKey, LocalAddress, Operation, QueueKey, Status, Target};
+use weft_rdma_service::{Data, TransferError, Workers};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::signals::SignalQueue;
 use weft_tool::{errln, errno};
 
 use super::args::TargetArgs;
 use super::config::{Listen, Setup};
-use super::session::{Job, Session, SessionError, SessionEvent};
-use super::store::Data;
+use super::execute::execute;
+use super::session::{Job, Session, SessionEvent};
 
 const CHANNEL: u64 = 0;
 const SIGNALS: u64 = 1;
@@ -28,8 +28,8 @@ const WORKERS: u64 = 2;
 /// Key of the first queue.
 const FIRST_QUEUE: QueueKey = 3;
 
-/// Executed operation.
-type Done = (CommandKey, Result<(), Status>);
+/// Executed operation: the command, whether it left data, and its end.
+type Done = (CommandKey, bool, Result<(), Status>);
 
 /// The target.
 #[derive(Debug)]
@@ -66,8 +66,9 @@ impl Server {
         let workers = Workers::start("nvme", move |job: Job| {
             let store = stores.get(job.subsystem).and_then(|stores| stores.get(&job.namespace));
             let done =
-                store.ok_or(Status::INVALID_NAMESPACE).and_then(|store| store.execute(&job.operation, &job.data));
-            (job.command, done)
+                store.ok_or(Status::INVALID_NAMESPACE).and_then(|store| execute(store, &job.operation, &job.data));
+            let is_read = done.is_ok() && matches!(job.operation, Operation::Read { .. });
+            (job.command, is_read, done)
         })
         .context("cannot start the threads that read and write files")?;
         let epoll = Epoll::new()?;
@@ -211,7 +212,7 @@ impl Server {
         let Some(session) = self.sessions.get(&key) else { return };
         match session.endpoint().on_readable() {
             Ok(()) => self.on_completions(key),
-            Err(broken) => self.fail(key, &SessionError::Broken(broken)),
+            Err(broken) => self.fail(key, &TransferError::Broken(broken)),
         }
     }
 
@@ -233,17 +234,22 @@ impl Server {
     fn on_session_events(&mut self, key: QueueKey, events: Vec<SessionEvent>) {
         for event in events {
             match event {
-                SessionEvent::Capsule(bytes) => self.target.handle_capsule(self.now(), key, &bytes),
+                SessionEvent::Message(bytes) => self.target.handle_capsule(self.now(), key, &bytes),
                 SessionEvent::Fetched(command, bytes) => self.target.handle_data(self.now(), command, &bytes),
-                SessionEvent::Ready(job) => self.workers.submit(key, job),
+                SessionEvent::Ready(mut job, memory) => {
+                    if let Some(memory) = memory {
+                        job.data = Data::Registered(memory);
+                    }
+                    self.workers.submit(key, job);
+                }
             }
         }
     }
 
     fn on_executed(&mut self) {
-        for (command, done) in self.workers.take() {
+        for (command, is_read, done) in self.workers.take() {
             let Some(session) = self.sessions.get_mut(&command.queue) else { continue };
-            match session.on_executed(command, done.is_ok()) {
+            match session.on_executed(command, is_read) {
                 Ok(()) => self.target.handle_executed(command, done),
                 Err(error) => self.fail(command.queue, &error),
             }
@@ -275,7 +281,7 @@ impl Server {
     fn with(
         &mut self,
         key: QueueKey,
-        turn: impl FnOnce(&mut Session, &mut Vec<SessionEvent>) -> Result<(), SessionError>,
+        turn: impl FnOnce(&mut Session, &mut Vec<SessionEvent>) -> Result<(), TransferError>,
     ) {
         let Some(session) = self.sessions.get_mut(&key) else { return };
         let mut events = Vec::new();
@@ -285,7 +291,7 @@ impl Server {
         }
     }
 
-    fn fail(&mut self, key: QueueKey, error: &SessionError) {
+    fn fail(&mut self, key: QueueKey, error: &TransferError) {
         self.end(key, &error.to_string());
     }
 
@@ -299,7 +305,7 @@ impl Server {
         let _ = self.epoll.delete(session.endpoint());
         self.workers.forget(key);
         self.target.queue_closed(key);
-        errln!("weft nvme target: host {}: queue {key}: {reason}; {}", session.host, session.statistics);
+        errln!("weft nvme target: host {}: queue {key}: {reason}; {}", session.host, session.statistics());
     }
 
     fn shut_down(&mut self) {

@@ -10,13 +10,13 @@ use anyhow::{Context, Result, bail, ensure};
 use weft_nvme::limits::{IN_CAPSULE_BYTES, IN_CAPSULE_BYTES_MAX, NAMESPACE_ID_MAX};
 use weft_nvme::wire::nqn_error;
 use weft_nvme::{Namespace, Port, Referral, Subsystem, TargetConfig};
+use weft_rdma_service::Store;
 use weft_tool::errln;
 
 use super::nvmetcli::{ConfigFile, DeviceEntry, PortEntry, ReferralEntry, SubsystemEntry};
 use crate::identifier::{identifier, parse_identifier, uuid_text};
 use crate::limits::CONFIG_BYTES_MAX;
 use crate::target::args::TargetArgs;
-use crate::target::store::Store;
 
 /// Stores of a subsystem by namespace identifier.
 pub type Stores = BTreeMap<u32, Arc<Store>>;

@@ -1,4 +1,4 @@
-//! Store of a namespace: a file or a block device. Its operations may wait for a disk.
+//! A disk's store: a file or a block device. Its operations may wait for a disk. Offsets and lengths are bytes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -10,7 +10,6 @@ use anyhow::{Context, Result, ensure};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, ioctl_blksszget};
 use rustix::io::Errno;
 use weft_client::verbs::Memory;
-use weft_nvme::{Operation, Status};
 use weft_tool::errno;
 
 use crate::limits::{COMPLAINTS_MAX, ZEROES_BYTES};
@@ -73,43 +72,23 @@ impl Store {
         Ok((Store { file, name, is_device, complaints }, Geometry { blocks, block_shift }))
     }
 
-    /// Executes an operation. A Read leaves its data in the memory.
+    /// Prints the reason of a failure, up to a number of them; `service` begins the line.
+    pub fn complain(&self, service: &str, error: &io::Error) {
+        if self.complaints.fetch_add(1, Ordering::Relaxed) < COMPLAINTS_MAX {
+            weft_tool::errln!("{service}: {}: {}", self.name, errno::text(error));
+        }
+    }
+
+    /// Whether a write failed because there is no space left.
+    pub fn is_full(error: &io::Error) -> bool {
+        matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
+    /// Reads into registered memory.
     ///
     /// # Errors
-    /// The status for the host.
-    pub fn execute(&self, operation: &Operation, data: &Data) -> Result<(), Status> {
-        let (done, fault) = match operation {
-            Operation::Read { offset, length } => (self.read(*offset, *length as usize, data), Status::READ_ERROR),
-            Operation::Write { offset, length, durable } => {
-                let written = self.write(*offset, *length as usize, data);
-                (written.and_then(|()| self.sync(*durable)), Status::WRITE_FAULT)
-            }
-            Operation::Compare { offset, length } => return self.compare(*offset, *length as usize, data),
-            Operation::WriteZeroes { offset, length, deallocate, durable } => {
-                let zeroed = self.zero(*offset, *length, *deallocate);
-                (zeroed.and_then(|()| self.sync(*durable)), Status::WRITE_FAULT)
-            }
-            Operation::Deallocate(ranges) => {
-                let freed = ranges.iter().try_for_each(|(offset, length)| self.free(*offset, *length));
-                (freed, Status::WRITE_FAULT)
-            }
-            Operation::Flush => (self.sync(true), Status::WRITE_FAULT),
-        };
-        done.map_err(|error| self.status(&error, fault))
-    }
-
-    /// Prints the reason of a failure, up to a number of them, and returns its status.
-    fn status(&self, error: &io::Error, fault: Status) -> Status {
-        if self.complaints.fetch_add(1, Ordering::Relaxed) < COMPLAINTS_MAX {
-            weft_tool::errln!("weft nvme target: {}: {}", self.name, errno::text(error));
-        }
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Status::CAPACITY_EXCEEDED,
-            _ => fault,
-        }
-    }
-
-    fn read(&self, mut offset: u64, length: usize, data: &Data) -> io::Result<()> {
+    /// The file cannot be read, or has become shorter.
+    pub fn read(&self, mut offset: u64, length: usize, data: &Data) -> io::Result<()> {
         let Data::Registered(memory) = data else { return Err(io::ErrorKind::InvalidInput.into()) };
         let mut at = 0;
         while at < length {
@@ -124,7 +103,11 @@ impl Store {
         Ok(())
     }
 
-    fn write(&self, mut offset: u64, length: usize, data: &Data) -> io::Result<()> {
+    /// Writes data.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, mut offset: u64, length: usize, data: &Data) -> io::Result<()> {
         let memory = match data {
             Data::Registered(memory) => memory,
             Data::Bytes(bytes) => return self.file.write_all_at(bytes, offset),
@@ -143,24 +126,63 @@ impl Store {
         Ok(())
     }
 
-    fn compare(&self, offset: u64, length: usize, data: &Data) -> Result<(), Status> {
+    /// Compares data with the file's; returns whether it is the same.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn compare(&self, offset: u64, length: usize, data: &Data) -> io::Result<bool> {
         let mut wanted = vec![0; length];
         match data {
             Data::Registered(memory) => memory.read(0, &mut wanted),
             Data::Bytes(bytes) if bytes.len() == length => wanted.copy_from_slice(bytes),
-            Data::Bytes(_) | Data::None => return Err(Status::INTERNAL),
+            Data::Bytes(_) | Data::None => return Err(io::ErrorKind::InvalidInput.into()),
         }
         let mut found = vec![0; length];
-        self.file.read_exact_at(&mut found, offset).map_err(|error| self.status(&error, Status::READ_ERROR))?;
-        if found == wanted { Ok(()) } else { Err(Status::COMPARE_FAILURE.final_one()) }
+        self.file.read_exact_at(&mut found, offset)?;
+        Ok(found == wanted)
     }
 
-    fn sync(&self, durable: bool) -> io::Result<()> {
-        if durable { self.file.sync_data() } else { Ok(()) }
+    /// Reads bytes and drops them.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn verify(&self, offset: u64, length: usize) -> io::Result<()> {
+        self.file.read_exact_at(&mut vec![0; length], offset)
     }
 
-    /// Sets bytes to zero, by the file system if it can.
-    fn zero(&self, offset: u64, length: u64, deallocate: bool) -> io::Result<()> {
+    /// Makes all completed writes durable.
+    ///
+    /// # Errors
+    /// They may be lost: the disk failed.
+    pub fn flush(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Writes a block again and again.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn repeat(&self, offset: u64, length: u64, block: &[u8]) -> io::Result<()> {
+        let run = block.repeat((ZEROES_BYTES / block.len().max(1)).max(1));
+        self.write_run(offset, length, &run)
+    }
+
+    /// Writes `run` again and again; the last one may be cut.
+    fn write_run(&self, offset: u64, length: u64, run: &[u8]) -> io::Result<()> {
+        let mut at = 0;
+        while at < length && !run.is_empty() {
+            let count = (length - at).min(run.len() as u64);
+            self.file.write_all_at(run.get(..count as usize).unwrap_or_default(), offset + at)?;
+            at += count;
+        }
+        Ok(())
+    }
+
+    /// Sets bytes to zero, by the file system if it can; `deallocate`: their space may be freed.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn zero(&self, offset: u64, length: u64, deallocate: bool) -> io::Result<()> {
         let free = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let keep = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
         let flags = if deallocate { [free, keep] } else { [keep, free] };
@@ -171,20 +193,16 @@ impl Store {
                 done => return Ok(done?),
             }
         }
-        let zeroes = vec![0; ZEROES_BYTES];
-        let mut at = 0;
-        while at < length {
-            let count = (length - at).min(ZEROES_BYTES as u64);
-            self.file.write_all_at(zeroes.get(..count as usize).unwrap_or_default(), offset + at)?;
-            at += count;
-        }
-        Ok(())
+        self.write_run(offset, length, &[0; ZEROES_BYTES])
     }
 
     /// Frees the space of bytes, which then read as zeros.
-    fn free(&self, offset: u64, length: u64) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn free(&self, offset: u64, length: u64) -> io::Result<()> {
         match fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, length) {
-            // Zeros are what the namespace promises.
+            // Zeros are the promise to the peer.
             Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NODEV) => self.zero(offset, length, false),
             done => Ok(done?),
         }
@@ -206,7 +224,7 @@ mod tests {
     use super::*;
 
     fn store(name: &str, bytes: &[u8]) -> (Store, Geometry, std::path::PathBuf) {
-        let path = std::env::temp_dir().join(format!("weft-nvme-{name}-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("weft-store-{name}-{}", std::process::id()));
         std::fs::write(&path, bytes).expect("a file");
         let (store, geometry) = Store::open(&path, false, None).expect("a store");
         (store, geometry, path)
@@ -228,23 +246,24 @@ mod tests {
         let (store, geometry, path) = store("ops", &[7; 8192]);
         assert_eq!(geometry, Geometry { blocks: 2, block_shift: 12 });
         let data = Data::Bytes(vec![1; 512]);
-        assert_eq!(store.execute(&Operation::Write { offset: 512, length: 512, durable: true }, &data), Ok(()));
-        assert_eq!(store.execute(&Operation::Compare { offset: 512, length: 512 }, &data), Ok(()));
-        let differs = store.execute(&Operation::Compare { offset: 0, length: 512 }, &data);
-        assert_eq!(differs, Err(Status::COMPARE_FAILURE.final_one()));
-        let zeroes = Operation::WriteZeroes { offset: 1024, length: 512, deallocate: false, durable: false };
-        assert_eq!(store.execute(&zeroes, &Data::None), Ok(()));
-        assert_eq!(store.execute(&Operation::Deallocate(vec![(4096, 4096)]), &Data::None), Ok(()));
-        assert_eq!(store.execute(&Operation::Flush, &Data::None), Ok(()));
+        store.write(512, 512, &data).expect("written");
+        assert!(store.compare(512, 512, &data).expect("compared"));
+        assert!(!store.compare(0, 512, &data).expect("compared"));
+        store.zero(1024, 512, false).expect("zeroed");
+        store.free(4096, 4096).expect("freed");
+        store.repeat(2048, 1024, &[9; 512]).expect("repeated");
+        store.flush().expect("flushed");
+        store.verify(0, 8192).expect("readable");
+        assert!(store.verify(4096, 8192).is_err());
         let bytes = std::fs::read(&path).expect("the file");
         let runs: Vec<_> = bytes.chunks(512).map(|block| block[0]).collect();
-        assert_eq!(runs, [7, 1, 0, 7, 7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(runs, [7, 1, 0, 7, 9, 9, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0]);
         std::fs::remove_file(path).expect("removed");
     }
 
     #[test]
     fn a_file_without_a_block_is_refused() {
-        let path = std::env::temp_dir().join(format!("weft-nvme-short-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("weft-store-short-{}", std::process::id()));
         std::fs::write(&path, [0; 100]).expect("a file");
         let error = Store::open(&path, false, None).expect_err("too short").to_string();
         assert!(error.contains("less than a block"), "{error}");

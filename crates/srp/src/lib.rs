@@ -1,0 +1,19 @@
+//! SCSI RDMA Protocol (T10 SRP revision 16a, with SRP-2's immediate data as Linux speaks it). Values in, values out: the
+//! owner of the queue pairs feeds received information units and completed work, and carries out the actions that come out.
+//!
+//! - [`wire`]: information units, login's private data, data buffer descriptors;
+//! - [`Target`]: the target port, with all channels and their requests;
+//! - [`scsi`]: a direct-access SCSI device, which knows nothing of SRP.
+#![forbid(unsafe_code)]
+
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod limits;
+pub mod scsi;
+mod target;
+pub mod wire;
+
+pub use target::{
+    Action, ChannelEvent, ChannelKey, CloseReason, CommandKey, DataMove, LoginAnswer, LoginError, Refusal, Response,
+    ResponseData, Target, TargetConfig,
+};

@@ -1,0 +1,314 @@
+//! Login, in the private data of RDMA CM: request, answer and refusal (SRP §6.2 to §6.4; Linux's `srp_login_req_rdma` for
+//! the request, which has no room for the reserved fields there).
+
+use zerocopy::big_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of a request's private data.
+pub const LOGIN_REQUEST_LEN: usize = 56;
+
+const LOGIN_REQ: u8 = 0x00;
+const LOGIN_RSP: u8 = 0xc0;
+const LOGIN_REJ: u8 = 0xc2;
+/// Flag of SRP-2: immediate data.
+const IMMEDIATE: u8 = 0x80;
+const MULTI_CHANNEL: u8 = 0x03;
+
+/// Identifier of a port: an extension and a GUID, of eight bytes each.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub [u8; 16]);
+
+impl PortId {
+    /// Reads up to 32 hexadecimal digits, with `0x` or without.
+    pub fn parse(text: &str) -> Option<PortId> {
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        let is_hex = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u128::from_str_radix(digits, 16).ok().filter(|_| is_hex)?;
+        Some(PortId(number.to_be_bytes()))
+    }
+}
+
+impl std::fmt::Display for PortId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "0x{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl std::fmt::Debug for PortId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Formats of data buffer descriptors, as bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BufferFormats(pub u16);
+
+impl BufferFormats {
+    /// Direct descriptors.
+    pub const DIRECT: BufferFormats = BufferFormats(1 << 1);
+    /// Indirect descriptors.
+    pub const INDIRECT: BufferFormats = BufferFormats(1 << 2);
+    /// Those that the target takes.
+    pub const BOTH: BufferFormats = BufferFormats(BufferFormats::DIRECT.0 | BufferFormats::INDIRECT.0);
+}
+
+/// MULTI-CHANNEL ACTION of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MultiChannel {
+    /// End the initiator's other channels.
+    Terminate,
+    /// Keep them.
+    Maintain,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RequestBytes {
+    tag: [u8; 8],
+    buffer_formats: U16,
+    flags: u8,
+    opcode: u8,
+    iu_len: U32,
+    initiator: [u8; 16],
+    target: [u8; 16],
+    immediate_offset: U16,
+    reserved: [u8; 6],
+}
+
+const _: () = assert!(size_of::<RequestBytes>() == LOGIN_REQUEST_LEN);
+
+/// Login request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoginRequest {
+    /// Tag, which the answer repeats.
+    pub tag: [u8; 8],
+    /// Formats of descriptors that the initiator uses.
+    pub buffer_formats: BufferFormats,
+    /// Longest information unit that the initiator sends.
+    pub iu_len: u32,
+    /// Action on the initiator's other channels; `None`: one that the specification does not know.
+    pub multi_channel: Option<MultiChannel>,
+    /// Place of immediate data in a command, if the initiator asks for it.
+    pub immediate_offset: Option<u16>,
+    /// The initiator.
+    pub initiator: PortId,
+    /// The target that it wants.
+    pub target: PortId,
+}
+
+impl LoginRequest {
+    /// Reads the private data of a connection request, which may be longer. `None`: it is no login.
+    pub fn parse(bytes: &[u8]) -> Option<LoginRequest> {
+        let (fields, _) = RequestBytes::ref_from_prefix(bytes).ok()?;
+        if fields.opcode != LOGIN_REQ {
+            return None;
+        }
+        let multi_channel = match fields.flags & MULTI_CHANNEL {
+            0 => Some(MultiChannel::Terminate),
+            1 => Some(MultiChannel::Maintain),
+            _ => None,
+        };
+        Some(LoginRequest {
+            tag: fields.tag,
+            buffer_formats: BufferFormats(fields.buffer_formats.get()),
+            iu_len: fields.iu_len.get(),
+            multi_channel,
+            immediate_offset: Some(fields.immediate_offset.get()).filter(|_| fields.flags & IMMEDIATE != 0),
+            initiator: PortId(fields.initiator),
+            target: PortId(fields.target),
+        })
+    }
+
+    /// Returns the private data.
+    pub fn to_bytes(&self) -> [u8; LOGIN_REQUEST_LEN] {
+        let immediate = if self.immediate_offset.is_some() { IMMEDIATE } else { 0 };
+        let multi_channel = match self.multi_channel {
+            Some(MultiChannel::Terminate) => 0,
+            Some(MultiChannel::Maintain) => 1,
+            None => 3,
+        };
+        let fields = RequestBytes {
+            tag: self.tag,
+            buffer_formats: self.buffer_formats.0.into(),
+            flags: immediate | multi_channel,
+            opcode: LOGIN_REQ,
+            iu_len: self.iu_len.into(),
+            initiator: self.initiator.0,
+            target: self.target.0,
+            immediate_offset: self.immediate_offset.unwrap_or(0).into(),
+            reserved: [0; 6],
+        };
+        zerocopy::transmute!(fields)
+    }
+}
+
+/// MULTI-CHANNEL RESULT of an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MultiChannelResult {
+    /// There was no other channel.
+    None = 0,
+    /// Others ended.
+    Terminated = 1,
+    /// Others stay.
+    Maintained = 2,
+}
+
+/// Answer that accepts a login.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoginAccept {
+    /// Tag of the request.
+    pub tag: [u8; 8],
+    /// Requests that the initiator may have in progress.
+    pub request_limit: u16,
+    /// Longest information unit of the initiator.
+    pub initiator_iu_len: u32,
+    /// Longest information unit of the target.
+    pub target_iu_len: u32,
+    /// Other channels of the initiator.
+    pub multi_channel: MultiChannelResult,
+    /// Whether commands may have immediate data.
+    pub immediate: bool,
+}
+
+#[derive(IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct AcceptBytes {
+    opcode: u8,
+    reserved1: [u8; 3],
+    request_limit: U32,
+    tag: [u8; 8],
+    initiator_iu_len: U32,
+    target_iu_len: U32,
+    buffer_formats: U16,
+    flags: u8,
+    reserved2: [u8; 25],
+}
+
+const _: () = assert!(size_of::<AcceptBytes>() == 52);
+
+impl LoginAccept {
+    /// Returns the private data.
+    pub fn to_bytes(&self) -> [u8; 52] {
+        let fields = AcceptBytes {
+            opcode: LOGIN_RSP,
+            reserved1: [0; 3],
+            request_limit: u32::from(self.request_limit).into(),
+            tag: self.tag,
+            initiator_iu_len: self.initiator_iu_len.into(),
+            target_iu_len: self.target_iu_len.into(),
+            buffer_formats: BufferFormats::BOTH.0.into(),
+            flags: self.multi_channel as u8 | if self.immediate { IMMEDIATE } else { 0 },
+            reserved2: [0; 25],
+        };
+        zerocopy::transmute!(fields)
+    }
+}
+
+/// Reason of a refusal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RejectReason {
+    /// Unable to establish the channel; no reason given.
+    Unable = 0x0001_0000,
+    /// Insufficient resources.
+    Resources = 0x0001_0001,
+    /// The requested length of information units is too large.
+    IuLength = 0x0001_0002,
+    /// The channel cannot be associated with this initiator and target.
+    Nexus = 0x0001_0003,
+    /// A format of descriptors is not supported.
+    Format = 0x0001_0004,
+    /// The multi-channel action is not supported.
+    MultiChannel = 0x0001_0005,
+    /// The initiator has as many channels as it may have.
+    Channels = 0x0001_0006,
+}
+
+/// Refusal of a login.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoginReject {
+    /// Tag of the request.
+    pub tag: [u8; 8],
+    /// The reason.
+    pub reason: RejectReason,
+}
+
+#[derive(IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RejectBytes {
+    opcode: u8,
+    reserved1: [u8; 3],
+    reason: U32,
+    tag: [u8; 8],
+    reserved2: [u8; 8],
+    buffer_formats: U16,
+    reserved3: [u8; 6],
+}
+
+const _: () = assert!(size_of::<RejectBytes>() == 32);
+
+impl LoginReject {
+    /// Returns the private data.
+    pub fn to_bytes(&self) -> [u8; 32] {
+        let fields = RejectBytes {
+            opcode: LOGIN_REJ,
+            reserved1: [0; 3],
+            reason: (self.reason as u32).into(),
+            tag: self.tag,
+            reserved2: [0; 8],
+            buffer_formats: BufferFormats::BOTH.0.into(),
+            reserved3: [0; 6],
+        };
+        zerocopy::transmute!(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_survives_the_wire() {
+        let request = LoginRequest {
+            tag: [7; 8],
+            buffer_formats: BufferFormats::BOTH,
+            iu_len: 8260,
+            multi_channel: Some(MultiChannel::Maintain),
+            immediate_offset: Some(68),
+            initiator: PortId([1; 16]),
+            target: PortId([2; 16]),
+        };
+        let bytes = request.to_bytes();
+        assert_eq!((bytes[10], bytes[11], LoginRequest::parse(&bytes)), (0x81, 0, Some(request)));
+        assert_eq!(LoginRequest::parse(&bytes[..55]), None);
+        let mut other = bytes;
+        other[11] = 2;
+        assert_eq!(LoginRequest::parse(&other), None);
+    }
+
+    #[test]
+    fn answers_have_their_fields() {
+        let accept = LoginAccept {
+            tag: [3; 8],
+            request_limit: 128,
+            initiator_iu_len: 8260,
+            target_iu_len: 128,
+            multi_channel: MultiChannelResult::Terminated,
+            immediate: true,
+        };
+        let bytes = accept.to_bytes();
+        assert_eq!((bytes[0], bytes[7], &bytes[16..27]), (0xc0, 128, &[0, 0, 32, 68, 0, 0, 0, 128, 0, 6, 0x81][..]));
+        let bytes = LoginReject { tag: [3; 8], reason: RejectReason::Nexus }.to_bytes();
+        assert_eq!((bytes[0], &bytes[4..9], bytes[25]), (0xc2, &[0, 1, 0, 3, 3][..], 6));
+    }
+
+    #[test]
+    fn port_identifiers_are_hexadecimal() {
+        let id = PortId::parse("0x1f").expect("an identifier");
+        assert_eq!(id.to_string(), "0x0000000000000000000000000000001f");
+        assert_eq!(PortId::parse("1F"), Some(id));
+        for wrong in ["", "0x", "+1", "0x123456789012345678901234567890123", "g"] {
+            assert_eq!(PortId::parse(wrong), None, "{wrong}");
+        }
+    }
+}
