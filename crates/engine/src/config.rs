@@ -1,4 +1,4 @@
-//! Options from the environment: `WEFT_FAULT`, `WEFT_PCAP`, `WEFT_LOOPBACK`, `WEFT_SHARE`, `WEFT_TRACE` (and
+//! Options from the environment: `WEFT_FAULT`, `WEFT_PCAP`, `WEFT_LOOPBACK`, `WEFT_SHARE`, `WEFT_STRICT`, `WEFT_TRACE` (and
 //! `WEFT_LOG`, see [`crate::log`]). The first open of a device reads them and fails on a value that it cannot parse, so
 //! that a test that requests faults never runs without them. A program with rights that its caller lacks (set-user-ID)
 //! ignores them.
@@ -30,12 +30,12 @@ pub fn capture(ib: bool) -> Result<Option<Capture>, EngineError> {
     })
 }
 
-/// Whether two processes of this host exchange packets, as over a network. Faults and captures imply packets.
+/// Whether two processes of this host exchange packets, as over a network. Faults, captures and strict mode imply packets.
 pub fn loops_by_wire() -> Result<bool, EngineError> {
     let asks = |variable| text_of(variable).map(|text| !text.is_empty());
     match text_of("WEFT_LOOPBACK")?.as_str() {
         "wire" => Ok(true),
-        "" | "auto" => Ok(asks("WEFT_FAULT")? || asks("WEFT_PCAP")?),
+        "" | "auto" => Ok(asks("WEFT_FAULT")? || asks("WEFT_PCAP")? || asks("WEFT_STRICT")?),
         other => Err(EngineError::new(EngineError::EINVAL, format!("WEFT_LOOPBACK: {other:?} is none of auto, wire"))),
     }
 }
@@ -44,6 +44,16 @@ pub fn loops_by_wire() -> Result<bool, EngineError> {
 pub fn sharing() -> Result<Policy, EngineError> {
     let text = text_of("WEFT_SHARE")?;
     Policy::parse(&text).map_err(|error| EngineError::new(EngineError::EINVAL, format!("WEFT_SHARE: {error}")))
+}
+
+/// Returns the seed of strict mode, if it is on.
+pub fn strict() -> Result<Option<u64>, EngineError> {
+    let text = text_of("WEFT_STRICT")?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let wrong = || EngineError::new(EngineError::EINVAL, format!("WEFT_STRICT: {text:?} is no seed, a whole number of 64 bits"));
+    text.parse().map(Some).map_err(|_| wrong())
 }
 
 /// Returns the trace's destination and filter.

@@ -17,8 +17,10 @@ use crate::error::EngineError;
 use crate::events::{ContextId, SharedSinks};
 use crate::pump::Pump;
 use crate::session::{Change, Session};
+use crate::memory;
 use crate::share::Sharing;
 use crate::sources::Sources;
+use crate::strict::{self, Call};
 use crate::{clock, fork, trace};
 
 /// Error of every call in a process that forked after it opened devices.
@@ -113,6 +115,7 @@ impl Engine {
     /// Calls `f` under the lock, sends the resulting packets, unlocks, and delivers events.
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(&mut Adapter, Instant) -> Result<R, VerbsError>) -> Result<R, VerbsError> {
+        strict::dawdle(Call::Control);
         self.enter(|pump, now| {
             let result = f(&mut pump.hca, now);
             pump.on_control(now);
@@ -125,6 +128,7 @@ impl Engine {
     /// together, at its next poll at the latest.
     #[inline]
     pub fn post<R>(&self, f: impl FnOnce(&mut Adapter, Instant) -> Result<R, VerbsError>) -> Result<R, VerbsError> {
+        strict::dawdle(Call::Send);
         let polling = self.driver.is_parked();
         self.enter_at(
             |pump| pump.time(polling),
@@ -141,6 +145,7 @@ impl Engine {
     /// Posts receives: locks, calls, unlocks, delivers events. Sends nothing and does not read the clock.
     #[inline]
     pub fn post_recv<R>(&self, f: impl FnOnce(&mut Adapter) -> Result<R, VerbsError>) -> Result<R, VerbsError> {
+        strict::dawdle(Call::Receive);
         self.enter_at(Pump::turned_at, |pump, _| f(&mut pump.hca))
     }
 
@@ -198,6 +203,7 @@ impl Engine {
         if trace::on() {
             trace::observe(clock::now(), pump.hca.qps());
         }
+        memory::place();
         pump.ring_doorbells();
         pump.follow_stream_orders();
         let wake =

@@ -43,6 +43,7 @@ mod socket_poll;
 mod sources;
 mod spin;
 mod streams;
+mod strict;
 mod time_wait;
 mod trace;
 

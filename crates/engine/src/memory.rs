@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use weft_link::NULL_MEMORY;
 use weft_transport::Memory;
 
+use crate::strict;
+
 /// The memory of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostMemory;
@@ -23,6 +25,24 @@ fn is_null(addr: u64) -> bool {
 
 fn pointer<T>(addr: u64) -> *mut T {
     std::ptr::with_exposed_provenance_mut(addr as usize)
+}
+
+/// Copies bytes to registered memory.
+#[inline]
+fn copy(addr: u64, data: &[u8]) {
+    // SAFETY: the range comes from the adapter's check of a registered region with the right to be written (strict mode
+    // writes it before the engine's lock is released, so the region is still there); `data` is a receive buffer or the
+    // transport's own, which no program registers. The program's other threads may read the bytes while they change, as
+    // with an adapter.
+    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), pointer::<u8>(addr), data.len()) };
+}
+
+/// Writes the bytes that strict mode keeps back.
+#[inline]
+pub fn place() {
+    if strict::on() {
+        strict::place(&mut copy);
+    }
 }
 
 /// Returns the eight bytes at an address; the transport has checked its alignment.
@@ -39,6 +59,7 @@ impl Memory for HostMemory {
 
     #[inline]
     fn read(&self, addr: u64, out: &mut [u8]) {
+        place();
         if is_null(addr) {
             return out.fill(0);
         }
@@ -58,13 +79,14 @@ impl Memory for HostMemory {
         if is_null(addr) {
             return;
         }
-        // SAFETY: the range comes from the adapter's check of a registered region with the right to be written; `data`
-        // is a receive buffer or the transport's own, which no program registers. The program's other threads may read
-        // the bytes while they change, as with an adapter.
-        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), pointer::<u8>(addr), data.len()) };
+        if strict::on() {
+            return strict::defer(addr, data, &mut copy);
+        }
+        copy(addr, data);
     }
 
     fn compare_swap(&mut self, addr: u64, compare: u64, swap: u64) -> u64 {
+        place();
         if is_null(addr) {
             return 0;
         }
@@ -73,6 +95,7 @@ impl Memory for HostMemory {
     }
 
     fn fetch_add(&mut self, addr: u64, add: u64) -> u64 {
+        place();
         if is_null(addr) {
             return 0;
         }
@@ -80,12 +103,14 @@ impl Memory for HostMemory {
     }
 
     fn store_u64(&mut self, addr: u64, value: [u8; 8]) {
+        place();
         if !is_null(addr) {
             atomic(addr).store(u64::from_ne_bytes(value), Ordering::Release);
         }
     }
 
     fn flush(&mut self, addr: u64, len: u64, persistent: bool) {
+        place();
         // The processor's caches are coherent, so stored data is visible; order it before what follows.
         fence(Ordering::SeqCst);
         if persistent && !is_null(addr) {

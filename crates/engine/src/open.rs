@@ -12,15 +12,15 @@ use crate::events::{ContextId, EventSink};
 use crate::pump::{Pump, PumpConfig};
 use crate::session::Session;
 use crate::sources::Sources;
-use crate::{background, config, singleton, trace};
+use crate::{background, config, singleton, strict, trace};
 
 impl Engine {
     /// Opens a device; `sink` receives events until [`Engine::close`]. The first open gets the process its slot, its
     /// sockets and its background thread.
     ///
     /// # Errors
-    /// There is no such device; the daemon refused a slot (UDP port 4791 is taken, a quota is exhausted); `WEFT_FAULT`
-    /// or `WEFT_PCAP` request something impossible.
+    /// There is no such device; the daemon refused a slot (UDP port 4791 is taken, a quota is exhausted); `WEFT_FAULT`,
+    /// `WEFT_PCAP` or `WEFT_STRICT` request something impossible.
     pub fn open(&'static self, device: DeviceId, sink: Arc<dyn EventSink>) -> Result<ContextId, EngineError> {
         self.live()?;
         let mut session = self.session.lock();
@@ -46,7 +46,13 @@ impl Engine {
     }
 
     fn make_pump(&self, session: &mut Session) -> Result<Pump, EngineError> {
-        let fault = config::faults()?;
+        let mut fault = config::faults()?;
+        let strict = config::strict()?;
+        if let Some(seed) = strict {
+            fault.late_datagrams_ppm = strict::DATAGRAMS_LATE_PPM;
+            fault.seed ^= seed;
+            strict::start(seed);
+        }
         trace::start(&config::trace()?)?;
         let by_wire = config::loops_by_wire()?;
         self.sharing.set_policy(config::sharing()?);
@@ -58,6 +64,7 @@ impl Engine {
             slot: slot.number,
             seed: std::array::from_fn(|_| weft_sys::random::u64()),
             privileged: is_privileged(),
+            strict,
             stack: StackConfig {
                 v4: Some(slot.v4),
                 v6: slot.v6,

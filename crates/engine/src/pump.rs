@@ -14,6 +14,7 @@ use crate::adapter::{Adapter, Process};
 use crate::clock;
 use crate::gather::Gather;
 use crate::instruments::Instruments;
+use crate::memory;
 use crate::memory_wait::MemoryWait;
 use crate::socket_poll::SocketPollInterval;
 use crate::streams::{Arrivals, Streams};
@@ -40,6 +41,8 @@ pub struct PumpConfig {
     pub seed: [u64; 4],
     /// Whether the process has administrator rights over the network.
     pub privileged: bool,
+    /// Seed of strict mode.
+    pub strict: Option<u64>,
     /// The links.
     pub stack: StackConfig,
 }
@@ -81,8 +84,13 @@ impl std::fmt::Debug for Pump {
 impl Pump {
     /// Assembles a pump, without any device yet.
     pub fn new(config: PumpConfig) -> Pump {
-        let hca =
-            HcaConfig { slot: config.slot, seed: config.seed, privileged: config.privileged, null_memory: NULL_MEMORY };
+        let hca = HcaConfig {
+            slot: config.slot,
+            seed: config.seed,
+            privileged: config.privileged,
+            null_memory: NULL_MEMORY,
+            strict: config.strict,
+        };
         let mut hca = Hca::new(hca, Process::parts());
         hca.allow_ack_delay(true);
         Pump {
@@ -132,6 +140,7 @@ impl Pump {
     /// Sends all packets that may be sent now.
     #[inline]
     pub fn transmit(&mut self, now: Instant) {
+        memory::place();
         self.gather.on_transmit(now);
         if self.hca.wants_transmit() {
             self.transmit_batches(now);

@@ -14,4 +14,6 @@ pub struct HcaConfig {
     /// Host addresses behind the null region: the implementation of `Memory` reads zeros from them and discards writes.
     /// Empty: there is no null region.
     pub null_memory: Range<u64>,
+    /// Seed of strict mode, in which completion queues promise no more than the specification does; `None`: off.
+    pub strict: Option<u64>,
 }

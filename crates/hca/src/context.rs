@@ -9,10 +9,12 @@ use weft_verbs::{
     Wc, WcStatus, XrcdId,
 };
 
+use crate::config::HcaConfig;
 use crate::host::HostInterface;
 use crate::local_datagrams::LocalDatagrams;
 use crate::objects::{Cq, Devices, EventQueue, Keys, Pd, Srqs, Xrcd};
 use crate::rng::Rng;
+use crate::strict::Strict;
 use crate::table::Table;
 
 /// XRC domains of one process.
@@ -54,6 +56,8 @@ pub(crate) struct HcaContext<H: HostInterface> {
     pub(crate) rings_open: bool,
     /// Fabric ports send packets, which cross the fabric hop by hop.
     pub(crate) fabric_packets: bool,
+    /// Completions that strict mode holds back.
+    pub(crate) strict: Option<Box<Strict>>,
     /// The latest time passed in.
     pub(crate) now: Instant,
     /// Device of the queue pair that is currently driven.
@@ -61,7 +65,7 @@ pub(crate) struct HcaContext<H: HostInterface> {
 }
 
 impl<H: HostInterface> HcaContext<H> {
-    pub(crate) fn new(seed: [u64; 4], memory: H::Memory, peers: H::Peers, paths: H::Paths) -> HcaContext<H> {
+    pub(crate) fn new(config: &HcaConfig, memory: H::Memory, peers: H::Peers, paths: H::Paths) -> HcaContext<H> {
         HcaContext {
             memory,
             peers,
@@ -73,7 +77,7 @@ impl<H: HostInterface> HcaContext<H> {
             srqs: Srqs::new(),
             xrcds: Table::new(XRCD_MAX, "XRC domain"),
             events: EventQueue::default(),
-            rng: Rng::new(seed),
+            rng: Rng::new(config.seed),
             reorder: Budget::new(REORDER_BYTES_MAX),
             armed_cqs: 0,
             failed_cqs: Vec::new(),
@@ -81,6 +85,7 @@ impl<H: HostInterface> HcaContext<H> {
             lost_frames: BTreeMap::new(),
             rings_open: false,
             fabric_packets: false,
+            strict: config.strict.map(|seed| Box::new(Strict::new(seed))),
             now: Instant::default(),
             acting: DeviceId(0),
         }

@@ -1,6 +1,6 @@
 //! Operations on completion queues, and their events.
 
-use weft_verbs::{AsyncEvent, AsyncSubject, CqId, CqInit, DeviceId, Event, Qpn, VerbsError, Wc};
+use weft_verbs::{AsyncEvent, AsyncSubject, CqId, CqInit, DeviceId, Event, Instant, Qpn, VerbsError, Wc};
 
 use crate::context::HcaContext;
 use crate::objects::{Arm, Cq, Pushed};
@@ -12,10 +12,23 @@ impl<H: HostInterface> HcaContext<H> {
         if let Some(device) = self.devices.get_mut(&self.acting) {
             device.counters.on_completion(&wc);
         }
-        let Ok(cq) = self.cqs.get_mut(id) else { return };
         if wc.timestamp == 0 {
             wc.timestamp = self.now.0;
         }
+        let now = self.now;
+        let visible = match &mut self.strict {
+            Some(strict) => strict.hold(now, id, wc),
+            None => Some(wc),
+        };
+        if let Some(wc) = visible {
+            self.show_completion(id, wc);
+        }
+    }
+
+    /// Makes a completion visible.
+    #[inline]
+    fn show_completion(&mut self, id: CqId, wc: Wc) {
+        let Ok(cq) = self.cqs.get_mut(id) else { return };
         match cq.push(wc) {
             Pushed::Quiet => {}
             Pushed::Rings => self.ring_bell(id),
@@ -27,11 +40,27 @@ impl<H: HostInterface> HcaContext<H> {
         }
     }
 
+    /// Returns when the next completion or event that strict mode holds back is due.
+    #[inline]
+    pub(crate) fn held_until(&self) -> Option<Instant> {
+        self.strict.as_ref()?.poll_timeout()
+    }
+
     /// Raises the event that an armed queue owes, and disarms it.
     fn ring_bell(&mut self, id: CqId) {
         let Ok(cq) = self.cqs.get_mut(id) else { return };
         self.armed_cqs -= usize::from(cq.is_armed());
-        if cq.disarm() {
+        if !cq.disarm() {
+            return;
+        }
+        match &mut self.strict {
+            Some(strict) => strict.hold_bell(self.now, id),
+            None => self.raise_completion_event(id),
+        }
+    }
+
+    fn raise_completion_event(&mut self, id: CqId) {
+        if let Ok(cq) = self.cqs.get(id) {
             let (cookie, device) = (cq.cookie, cq.device);
             self.events.push(Event::Completion { cq: id, cookie });
             if let Some(device) = self.devices.get_mut(&device) {
@@ -43,6 +72,9 @@ impl<H: HostInterface> HcaContext<H> {
     /// Removes the completions of a reset or destroyed queue pair, as drivers of hardware adapters do: the program
     /// frees the objects that their work request ids name.
     pub(crate) fn forget_completions(&mut self, id: CqId, qpn: Qpn) {
+        if let Some(strict) = &mut self.strict {
+            strict.forget(id, qpn);
+        }
         if let Ok(cq) = self.cqs.get_mut(id) {
             cq.forget(qpn);
         }
@@ -102,6 +134,20 @@ impl<H: HostInterface> Hca<H> {
         self.context.armed_cqs += usize::from(!cq.is_armed());
         cq.arm(wanted);
         Ok(())
+    }
+
+    /// Makes the completions visible, and raises the events, that strict mode held until now.
+    pub(crate) fn release_completions(&mut self, now: Instant) {
+        if self.context.held_until().is_none_or(|at| at > now) {
+            return;
+        }
+        while let Some((id, wc)) = self.context.strict.as_mut().and_then(|strict| strict.release(now)) {
+            self.context.show_completion(id, wc);
+        }
+        while let Some(id) = self.context.strict.as_mut().and_then(|strict| strict.release_bell(now)) {
+            self.context.raise_completion_event(id);
+        }
+        self.settle_cqs();
     }
 
     /// Whether any completion queue is armed.

@@ -54,7 +54,7 @@ impl<H: HostInterface> Hca<H> {
     /// Makes an adapter without devices over the parts of its process.
     pub fn new(config: HcaConfig, HostParts { memory, peers, paths }: HostParts<H>) -> Self {
         Hca {
-            context: HcaContext::new(config.seed, memory, peers, paths),
+            context: HcaContext::new(&config, memory, peers, paths),
             qps: Table::new(QP_MAX, "queue pair"),
             by_qpn: FxHashMap::default(),
             recent_qp: None,
@@ -102,6 +102,7 @@ impl<H: HostInterface> Hca<H> {
 
     /// Runs the queue pairs whose deadline has expired.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.release_completions(now);
         let mut due = std::mem::take(&mut self.due);
         self.timers.take_due(now, &mut due);
         for id in due.drain(..) {
@@ -119,7 +120,8 @@ impl<H: HostInterface> Hca<H> {
     /// Returns when to call [`Hca::handle_timeout`] next. Never too late; too early only if a deadline has moved.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         let (owed, retry) = (self.owed_acks.until, self.context.datagrams.retry_at);
-        self.next_timer().into_iter().chain(owed).chain(retry).min()
+        let held = self.context.held_until();
+        self.next_timer().into_iter().chain(owed).chain(retry).chain(held).min()
     }
 
     fn next_timer(&mut self) -> Option<Instant> {
@@ -160,7 +162,7 @@ impl<H: HostInterface> Hca<H> {
     /// Whether [`Hca::handle_timeout`] may have work; cheap enough for pollers.
     #[inline]
     pub fn may_be_due(&self, now: Instant) -> bool {
-        self.timers.first().is_some_and(|(at, _)| at <= now)
+        self.timers.first().is_some_and(|(at, _)| at <= now) || self.context.held_until().is_some_and(|at| at <= now)
     }
 
     /// Fills the batch with packets that may be sent now, queue pairs taking turns. Returns `true` if more could be

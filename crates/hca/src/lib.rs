@@ -40,6 +40,7 @@ mod rings;
 mod rng;
 mod schedule;
 mod srq;
+mod strict;
 mod streams;
 mod table;
 mod timers;

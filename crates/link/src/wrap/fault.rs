@@ -127,7 +127,7 @@ impl Fault {
     pub fn admit(&mut self, now: Instant, datagram: &Datagram<'_>, deliver: &mut impl FnMut(&Datagram<'_>)) {
         let spec = self.spec;
         let (lost, corrupt) = (self.strikes(spec.loss_ppm), self.strikes(spec.corrupt_ppm));
-        let (double, late) = (self.strikes(spec.dup_ppm), self.strikes(spec.reorder_ppm));
+        let (double, late) = (self.strikes(spec.dup_ppm), self.strikes(spec.late_ppm(datagram.ib)));
         let (bit, distance) = (self.roll(), self.roll() % OVERTAKEN_BY_MAX + 1);
         if lost {
             self.stats.lost += 1;

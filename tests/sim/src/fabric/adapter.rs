@@ -36,7 +36,7 @@ impl Adapter {
         let mut memory = SimMemory::new(u64::from(slot) << 44);
         let null = memory.alloc_null(NULL_BYTES);
         let seed = std::array::from_fn(|_| rng.bits());
-        let config = HcaConfig { slot, seed, privileged: false, null_memory: null..null + NULL_BYTES };
+        let config = HcaConfig { slot, seed, privileged: false, null_memory: null..null + NULL_BYTES, strict: None };
         let mut adapter = Adapter { hca: Hca::new(config, PacketsOnly::parts(memory)), port, lid, gid };
         adapter.hca.send_fabric_packets();
         adapter.follow(fabric);

@@ -26,6 +26,9 @@ pub struct RunArgs {
     /// Inject faults, e.g. loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7
     #[arg(long, value_name = "SPEC")]
     pub fault: Option<String>,
+    /// Promise no more than the specification does: bytes and completions in any order, by this seed
+    #[arg(long, value_name = "SEED")]
+    pub strict: Option<u64>,
     /// Write the packets that the program sends and receives to a file (pcapng)
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,

@@ -107,6 +107,9 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     } else if let Ok(spec) = std::env::var("WEFT_FAULT") {
         environment::check_fault(&spec, "WEFT_FAULT")?;
     }
+    if let Some(seed) = args.strict {
+        command.env("WEFT_STRICT", seed.to_string());
+    }
     // The libraries log nothing by default. A user of `weft run` wants to know why a device does not open, or that the
     // daemon died.
     if std::env::var_os("WEFT_LOG").is_none() {

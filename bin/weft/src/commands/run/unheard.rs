@@ -4,8 +4,8 @@
 use std::ffi::OsStr;
 
 /// Options offered in the hint.
-const OPTIONS: [&str; 8] =
-    ["--host", "--fault", "--pcap", "--system", "--verbose", "--ld-library-path", "--help", "--version"];
+const OPTIONS: [&str; 9] =
+    ["--host", "--fault", "--strict", "--pcap", "--system", "--verbose", "--ld-library-path", "--help", "--version"];
 
 /// Minimum common prefix of a mistyped option and its suggestion, including the hyphens.
 const ALIKE_MIN: usize = 4;

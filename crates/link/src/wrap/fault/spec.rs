@@ -19,6 +19,8 @@ pub struct FaultSpec {
     pub corrupt_ppm: u32,
     /// Delay of every packet.
     pub delay: Duration,
+    /// Datagrams (UD) per million that later packets overtake, beside `reorder_ppm`. No text requests it.
+    pub late_datagrams_ppm: u32,
     /// Seed of the random numbers.
     pub seed: u64,
 }
@@ -74,6 +76,15 @@ impl FaultSpec {
         Ok(spec)
     }
 
+    /// Returns how many packets per million like this one (BTH first) later ones overtake.
+    pub(super) fn late_ppm(&self, ib: &[u8]) -> u32 {
+        const DATAGRAM: u8 = 0b011;
+        match ib.first() {
+            Some(opcode) if opcode >> 5 == DATAGRAM => self.reorder_ppm.saturating_add(self.late_datagrams_ppm),
+            _ => self.reorder_ppm,
+        }
+    }
+
     /// Whether no faults are requested.
     pub fn is_none(&self) -> bool {
         *self == FaultSpec { seed: self.seed, ..FaultSpec::default() }
@@ -92,6 +103,7 @@ mod tests {
             reorder_ppm: 20_000,
             dup_ppm: 10_000,
             corrupt_ppm: 1_000,
+            late_datagrams_ppm: 0,
             delay: Duration::from_millis(1),
             seed: 7,
         };

@@ -1,0 +1,112 @@
+//! Strict mode: programs that rely on things that the specification does not promise pass without it, and fail under one of a hundred
+//! seeds; Debian's programs pass under all. `WEFT_ALL=1` takes a thousand seeds for each of Debian's programs.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use weft_interop::{Lab, Pair, Shape, Table, Who, skip, table};
+
+const NEEDED: &[&str] = &["ip", "cc", "/usr/include/infiniband/verbs.h", "ib_write_lat", "ibv_rc_pingpong", "rping"];
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/strict/unpromised.c");
+/// Programs of the C file, and what strict mode makes them say.
+const UNPROMISED: &[(&str, &str)] = &[
+    ("last-byte", "the last byte came before others"),
+    ("write-order", "the second WRITE came before the first"),
+    ("no-receive", "RNR"),
+    ("completion-order", "the second queue pair completed first"),
+    ("unacknowledged", "it acknowledges events that it did not get"),
+];
+/// Seeds of which one must show the mistake.
+const SEEDS: u64 = 100;
+/// Attempts in which a program without strict mode must have luck once: threads decide.
+const ATTEMPTS: usize = 20;
+/// Debian's programs, which rely on nothing of the kind.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("ib_send_bw", "-n 1000 -s 4096"),
+    ("ib_send_lat", "-n 300 -s 64"),
+    ("ib_write_bw", "-n 1000 -s 65536"),
+    ("ib_write_lat", "-n 300 -s 8"),
+    ("ib_read_bw", "-n 500 -s 16384"),
+    ("ib_atomic_bw", "-n 500"),
+    ("ib_send_bw", "-c UD -n 500 -s 1024"),
+    // Not ib_send_lat -e: it takes an event of its send queue for one of its receive queue, and relies on their order.
+    ("ibv_rc_pingpong", "-n 200"),
+    ("ibv_rc_pingpong", "-e -n 200"),
+    ("ibv_uc_pingpong", "-n 50"),
+    ("ibv_srq_pingpong", "-n 200"),
+    ("rping", "-C 20"),
+];
+
+#[test]
+fn programs_that_rely_on_luck_fail() {
+    if !skip::have("programs_that_rely_on_luck_fail", NEEDED) {
+        return;
+    }
+    let mut table = Table::new("strict mode");
+    let lab = Lab::new(Shape::One).expect("a lab");
+    let program = compile(&lab);
+    for (number, (name, says)) in UNPROMISED.iter().enumerate() {
+        let who = Who::BOTH[number % 2];
+        table.case(&format!("{name}, {who:?}"), || {
+            let program = program.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
+            finds(&lab, who, program, name, says)
+        });
+    }
+    table.case("a seed that is none is refused", || {
+        let ended = lab.run(lab.client(), Who::Root, &[("WEFT_STRICT", "soon")], &["ibv_devinfo"])?;
+        ensure!(ended.text.contains("WEFT_STRICT: \"soon\" is no seed"), "{}", ended.report());
+        Ok(())
+    });
+    table.finish();
+}
+
+#[test]
+fn programs_that_rely_on_promises_pass() {
+    if !skip::have("programs_that_rely_on_promises_pass", NEEDED) {
+        return;
+    }
+    let mut table = Table::new("strict mode, Debian's programs");
+    let lab = Lab::new(Shape::One).expect("a lab");
+    let seeds = if table::all() { 1000 } else { 2 };
+    for (number, (tool, args)) in PROGRAMS.iter().enumerate() {
+        let who = Who::BOTH[number % 2];
+        table.case(&format!("{tool} {args}, {who:?}"), || {
+            for seed in 1..=seeds {
+                let text = seed.to_string();
+                let pair = Pair::new(tool, args).devices(&lab)?.within(120).who(who).env("WEFT_STRICT", &text);
+                pair.succeed(&lab).with_context(|| format!("seed {seed}"))?;
+            }
+            Ok(())
+        });
+    }
+    table.finish();
+}
+
+/// Whether the program passes without strict mode, and fails with it as it must.
+fn finds(lab: &Lab, who: Who, program: &str, name: &str, says: &str) -> Result<()> {
+    let device = lab.device(lab.client())?;
+    let words = [program, &device.name, &device.gid_v4.to_string(), name];
+    let run = |env: &[(&str, &str)]| lab.run(lab.client(), who, env, &words);
+    let is_lucky = (0..ATTEMPTS).any(|_| run(&[]).is_ok_and(|ended| ended.success().is_ok()));
+    ensure!(is_lucky, "{name} never passes without strict mode: {}", run(&[])?.report());
+    for seed in 1..=SEEDS {
+        let ended = run(&[("WEFT_STRICT", &seed.to_string())])?;
+        let code = ended.status.and_then(|status| status.code());
+        if code == Some(1) {
+            ensure!(ended.text.contains(says), "seed {seed}: {}", ended.report());
+            table::note(&format!("strict mode: {name} fails with seed {seed}: {says}"));
+            return Ok(());
+        }
+        ensure!(code == Some(0), "seed {seed}: {}", ended.report());
+    }
+    anyhow::bail!("{name} passes with {SEEDS} seeds")
+}
+
+fn compile(lab: &Lab) -> Result<String> {
+    let program = lab.file("unpromised");
+    let mut cc = Command::new("cc");
+    cc.args(["-Wall", "-Werror", "-O1", "-o"]).arg(&program).arg(SOURCE);
+    let status = cc.args(["-libverbs", "-lpthread"]).status().context("cc runs")?;
+    ensure!(status.success(), "unpromised.c does not compile");
+    Ok(program.to_str().context("the lab's path is not UTF-8")?.to_owned())
+}
