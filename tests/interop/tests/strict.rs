@@ -67,11 +67,11 @@ fn programs_that_rely_on_promises_pass() {
     }
     let mut table = Table::new("strict mode, Debian's programs");
     let lab = Lab::new(Shape::One).expect("a lab");
-    let seeds = if table::all() { 1000 } else { 2 };
+    let seeds = if table::all() { 1000 } else { 1 };
     for (number, (tool, args)) in PROGRAMS.iter().enumerate() {
         let who = Who::BOTH[number % 2];
         table.case(&format!("{tool} {args}, {who:?}"), || {
-            for seed in 1..=seeds {
+            for seed in (1 + number as u64..).take(seeds) {
                 let text = seed.to_string();
                 let pair = Pair::new(tool, args).devices(&lab)?.within(120).who(who).env("WEFT_STRICT", &text);
                 pair.succeed(&lab).with_context(|| format!("seed {seed}"))?;
