@@ -24,6 +24,7 @@ pub const PURE: &[&str] = &[
     "weft-nvme",
     "weft-nbd",
     "weft-srp",
+    "weft-rds",
 ];
 
 /// Height of every crate. A new crate needs a line here, or the check fails.
@@ -43,6 +44,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-nvme", 0),
     ("weft-nbd", 0),
     ("weft-srp", 0),
+    ("weft-rds", 0),
     // Crates below the I/O line, and those that use them.
     ("weft-sys", 0),
     ("weft-shm", 2),
