@@ -48,6 +48,14 @@ pub enum Work<T> {
         /// Memory of WRITEs before it, which comes back when the SEND completes.
         holds: Option<Buffer>,
     },
+    /// SEND of these bytes, which are copied, that wakes a peer which waits for solicited completions alone.
+    SendSolicited(Vec<u8>),
+}
+
+impl<T> Work<T> {
+    fn is_send(&self) -> bool {
+        matches!(self, Work::Send { .. } | Work::SendSolicited(_))
+    }
 }
 
 /// Event of an endpoint.
@@ -167,7 +175,7 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
 
     /// Posts work, or keeps it until there is room.
     pub fn post(&mut self, work: Work<T>) -> Result<(), Broken> {
-        self.sends_waiting += usize::from(matches!(work, Work::Send { .. }));
+        self.sends_waiting += usize::from(work.is_send());
         self.waiting.push_back(work);
         if self.sends_waiting > SENDS_WAITING_MAX {
             return Err(Broken::Stuck);
@@ -178,12 +186,12 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
     fn flush(&mut self) -> Result<(), Broken> {
         while self.posted.len() < SEND_DEPTH {
             let has_slot = !self.free.is_empty();
-            let ready = |work: &Work<T>| has_slot || !matches!(work, Work::Send { .. });
+            let ready = |work: &Work<T>| has_slot || !work.is_send();
             if !self.waiting.front().is_some_and(ready) {
                 break;
             }
             if let Some(work) = self.waiting.pop_front() {
-                self.sends_waiting -= usize::from(matches!(work, Work::Send { .. }));
+                self.sends_waiting -= usize::from(work.is_send());
                 self.post_now(work)?;
             }
         }
@@ -196,18 +204,27 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
             Work::Read(tag, piece, from) => (Posted::Read(tag), piece, Op::Read(from), true),
             Work::Write(piece, to) => (Posted::Write, piece, Op::Write(to), false),
             Work::Send { bytes, invalidate, holds } => {
-                let Some(slot) = self.free.pop() else { return Err(Broken::Stuck) };
-                let len = bytes.len().min(self.config.send_bytes);
-                let at = slot * self.config.send_bytes;
-                self.sends.write(at, bytes.get(..len).unwrap_or_default());
-                let op = invalidate.map_or(Op::Send, Op::SendInvalidate);
-                (Posted::Send(slot, holds), self.sends.sge(at, len), op, true)
+                let (slot, piece) = self.stage(&bytes)?;
+                (Posted::Send(slot, holds), piece, invalidate.map_or(Op::Send, Op::SendInvalidate), true)
+            }
+            Work::SendSolicited(bytes) => {
+                let (slot, piece) = self.stage(&bytes)?;
+                (Posted::Send(slot, None), piece, Op::SendSolicited, true)
             }
         };
         let request = SendRequest { wr_id: 0, piece, op, signaled, inline: false };
         self.qp.post_send(&request).map_err(|error| Broken::Call("ibv_post_send", error))?;
         self.posted.push_back(posted);
         Ok(())
+    }
+
+    /// Copies bytes into a free slot for SENDs.
+    fn stage(&mut self, bytes: &[u8]) -> Result<(usize, Sge), Broken> {
+        let slot = self.free.pop().ok_or(Broken::Stuck)?;
+        let len = bytes.len().min(self.config.send_bytes);
+        let at = slot * self.config.send_bytes;
+        self.sends.write(at, bytes.get(..len).unwrap_or_default());
+        Ok((slot, self.sends.sge(at, len)))
     }
 
     /// Returns how many more requests the send queue takes.

@@ -1,10 +1,10 @@
 //! Send work requests: single ones, and chains that are built once and posted many times.
 
 use weft_abi_types::{
-    IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
-    IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV, ibv_send_wr,
-    ibv_send_wr_atomic, ibv_send_wr_imm, ibv_send_wr_op, ibv_send_wr_qp_type, ibv_send_wr_rdma, ibv_send_wr_tso,
-    ibv_send_wr_ud, ibv_send_wr_wr, ibv_send_wr_xrc, ibv_sge,
+    IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_SEND_SOLICITED, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ,
+    IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV,
+    ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_imm, ibv_send_wr_op, ibv_send_wr_qp_type, ibv_send_wr_rdma,
+    ibv_send_wr_tso, ibv_send_wr_ud, ibv_send_wr_wr, ibv_send_wr_xrc, ibv_sge,
 };
 
 use super::{Ah, Sge};
@@ -34,6 +34,8 @@ pub struct UdTarget {
 pub enum Op {
     /// SEND on a connected queue pair.
     Send,
+    /// SEND on a connected queue pair that wakes a peer which waits for solicited completions alone.
+    SendSolicited,
     /// SEND on a connected queue pair that invalidates this key at the peer.
     SendInvalidate(u32),
     /// SEND of a datagram.
@@ -76,7 +78,7 @@ impl SendRequest {
             atomic: ibv_send_wr_atomic { remote_addr: remote.addr, compare_add, swap, rkey: remote.rkey },
         };
         let (opcode, wr) = match &self.op {
-            Op::Send | Op::SendXrc(_) => (IBV_WR_SEND, atomic(&Remote::default(), 0, 0)),
+            Op::Send | Op::SendSolicited | Op::SendXrc(_) => (IBV_WR_SEND, atomic(&Remote::default(), 0, 0)),
             Op::SendInvalidate(_) => (IBV_WR_SEND_WITH_INV, atomic(&Remote::default(), 0, 0)),
             Op::SendTo(to) => (
                 IBV_WR_SEND,
@@ -106,6 +108,9 @@ impl SendRequest {
         }
         if self.inline {
             send_flags |= IBV_SEND_INLINE;
+        }
+        if matches!(self.op, Op::SendSolicited) {
+            send_flags |= IBV_SEND_SOLICITED;
         }
         ibv_send_wr {
             wr_id: self.wr_id,
