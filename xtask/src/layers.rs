@@ -60,6 +60,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-ibumad", 6),
     ("weft-audit", 1),
     ("weft-view", 1),
+    ("weft-rds-preload", 1),
     // The other side of it.
     ("weft-client", 1),
     // The command: the parts of its tools, and itself.
@@ -73,6 +74,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-nfs", 7),
     ("weft-nvme-process", 7),
     ("weft-srp-process", 7),
+    ("weft-rds-process", 7),
     ("weft", 8),
     // Tests and judges: only the chores depend on them.
     ("weft-sim", 9),

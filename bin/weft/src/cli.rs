@@ -94,6 +94,8 @@ pub enum Command {
     Nvme(weft_nvme_process::NvmeArgs),
     /// Serve SCSI disks over RDMA: weft srp target --lun FILE
     Srp(weft_srp_process::SrpArgs),
+    /// Reliable Datagram Sockets: ping a host, list connections, and the service of weft run --rds
+    Rds(weft_rds_process::RdsArgs),
     /// Run the daemon (programs start it on demand)
     Daemon(daemon::DaemonArgs),
     /// Print a shell's completions of weft's commands

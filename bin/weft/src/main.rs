@@ -82,6 +82,7 @@ fn run() -> ExitCode {
         Command::Nfs(args) => weft_nfs::run(&args),
         Command::Nvme(args) => weft_nvme_process::run(&args),
         Command::Srp(args) => weft_srp_process::run(&args),
+        Command::Rds(args) => weft_rds_process::run(&args),
         Command::Daemon(args) => commands::daemon::run(&args),
         Command::Completions(args) => commands::manual::completions(full_command(), &args),
         Command::ManualPages(args) => commands::manual::pages(full_command(), &args),

@@ -30,7 +30,11 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("programs", "WEFT_SHARE", "auto, on or off: whether registered pages become shared ones"),
     ("programs", "WEFT_LOG", "stderr or a file: why a device does not open, a daemon that died; weft run sets stderr"),
     ("programs", "WEFT_HOST", "host of the fabric that programs and commands run as; weft run --host sets it"),
-    ("programs", "WEFT_BIN", "the weft command that the libraries start as the daemon; weft env sets it"),
+    (
+        "programs",
+        "WEFT_BIN",
+        "the weft command that the libraries start as the daemon, or as the RDS service; weft env sets it",
+    ),
     ("commands", "WEFT_QUIET", "1: weft run does not print that it cannot mount, or that it cannot serve the program"),
     ("programs", "WEFT_VIEW", "directory that stands for /sys and /dev; weft run sets it where it cannot mount"),
     ("commands", "WEFT_LIB_DIR", "directory of Weft's libraries [default: the installation's]"),

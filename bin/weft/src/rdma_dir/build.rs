@@ -17,7 +17,8 @@ use super::origin::Origin;
 const STAMP: &str = "weft-libraries.stamp";
 
 /// The packages of the libraries.
-const PACKAGES: [&str; 5] = ["weft-ibverbs", "weft-rdmacm", "weft-ibumad", "weft-audit", "weft-view"];
+const PACKAGES: [&str; 6] =
+    ["weft-ibverbs", "weft-rdmacm", "weft-ibumad", "weft-audit", "weft-view", "weft-rds-preload"];
 
 /// Makes cargo build the libraries if `held` finds none, or if cargo built the running command after them. Cargo prints
 /// its own errors; the caller reports missing libraries.

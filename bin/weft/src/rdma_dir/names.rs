@@ -9,9 +9,12 @@ pub const AUDIT: &str = "libweft_audit.so";
 /// The library for LD_PRELOAD, which shows the devices where nothing may be mounted.
 pub const VIEW: &str = "libweft_view.so";
 
+/// The library for LD_PRELOAD, which gives programs RDS sockets.
+pub const RDS: &str = "libweft_rds_preload.so";
+
 /// Every library beside the command.
 pub fn all_names() -> impl Iterator<Item = &'static str> {
-    SONAMES.into_iter().chain([AUDIT, VIEW])
+    SONAMES.into_iter().chain([AUDIT, VIEW, RDS])
 }
 
 /// Weft's name for an RDMA library with any version or hash in its name.

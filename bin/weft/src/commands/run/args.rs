@@ -32,6 +32,9 @@ pub struct RunArgs {
     /// Write the packets that the program sends and receives to a file (pcapng)
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
+    /// Give the program RDS sockets (AF_RDS) over RDMA, by a preloaded library
+    #[arg(long)]
+    pub rds: bool,
     /// Start the program in the background and return once it listens (TCP or the RDMA connection manager)
     #[arg(short, long)]
     pub detach: bool,

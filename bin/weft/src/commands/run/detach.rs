@@ -76,6 +76,7 @@ fn words(args: &RunArgs) -> Vec<OsString> {
         machine_network,
         fault,
         pcap,
+        rds,
         verbose,
         quiet,
         detach: _,
@@ -87,6 +88,7 @@ fn words(args: &RunArgs) -> Vec<OsString> {
         ("--ld-library-path", ld_library_path),
         ("--system", system),
         ("--machine-network", machine_network),
+        ("--rds", rds),
         ("-v", verbose),
         ("-q", quiet),
     ];

@@ -4,10 +4,14 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::rdma_dir::{AUDIT, VIEW};
+use crate::rdma_dir::{AUDIT, RDS, VIEW};
+
+/// Variable by which libraries find this command.
+const COMMAND_VARIABLE: &str = "WEFT_BIN";
 
 /// `LD_LIBRARY_PATH` with `dir` prepended.
 pub fn library_path(dir: &Path) -> OsString {
@@ -30,14 +34,33 @@ pub fn audit(dir: &Path) -> Option<OsString> {
 /// # Errors
 /// The library is not built, or its path holds a character at which the loader divides the list.
 pub fn preload(dir: &Path) -> Result<OsString> {
-    let own = dir.join(VIEW);
+    Ok(with_own(env::var_os("LD_PRELOAD"), preloadable(dir, VIEW)?, b" :"))
+}
+
+/// Gives the program RDS sockets: the library for them joins `LD_PRELOAD`, and finds this command by a variable, since it
+/// starts the RDS service.
+///
+/// # Errors
+/// As [`preload`].
+pub fn preload_rds(dir: &Path, command: &mut Command) -> Result<()> {
+    let own = preloadable(dir, RDS)?;
+    let set = command.get_envs().find(|(name, _)| *name == "LD_PRELOAD");
+    let list = set.map_or_else(|| env::var_os("LD_PRELOAD"), |(_, list)| list.map(OsStr::to_owned));
+    command.env("LD_PRELOAD", with_own(list, own, b" :"));
+    command.env(COMMAND_VARIABLE, env::current_exe().context("this program's file")?);
+    Ok(())
+}
+
+/// Path of a library for `LD_PRELOAD`.
+fn preloadable(dir: &Path, name: &str) -> Result<PathBuf> {
+    let own = dir.join(name);
     if !own.exists() {
         bail!("there is no {}; build or install all of Weft", own.display());
     }
     if own.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
         bail!("{}: LD_PRELOAD can name no path with a blank or a colon; move Weft elsewhere", own.display());
     }
-    Ok(with_own(env::var_os("LD_PRELOAD"), own, b" :"))
+    Ok(own)
 }
 
 /// A loader's list with `own` at its end, once.

@@ -163,6 +163,9 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     }
     if args.ld_library_path {
         command.env("LD_LIBRARY_PATH", library_path(&dir));
+        if args.rds {
+            environment::preload_rds(&dir, &mut command)?;
+        }
         return Ok(command);
     }
     let cpus = cpus::Cpus::of_machine();
@@ -218,6 +221,9 @@ fn prepare(args: &RunArgs) -> Result<Command> {
             mounted::prepare(&task, &staging, libraries, &mut command);
         }
         Err(error) => preloaded::prepare(&task, &error, &mut command),
+    }
+    if args.rds {
+        environment::preload_rds(&dir, &mut command)?;
     }
     Ok(command)
 }

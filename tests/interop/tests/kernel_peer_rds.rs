@@ -1,0 +1,342 @@
+//! RDS sockets of `weft run --rds`: against Linux's rds_rdma, in a guest with rdma_rxe, and between two of Weft's hosts.
+//!
+//! The judges are a C program (`kernel_peer_rds/talk.c`) that runs unchanged on both sides, and Debian's qperf. rds-tools are
+//! not in Debian: their programs join where the PATH has them.
+
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use weft_interop::guest::{Additions, Driver, GuestProc};
+use weft_interop::guest_peer::GUEST_V4;
+use weft_interop::proc::{Ended, Proc};
+use weft_interop::{Lab, Peer, Shape, Side, Table, Who, guest, product, skip, table};
+
+/// MTU of the cable.
+const CABLE: u32 = 9000;
+/// Time limit of one step.
+const LIMIT: Duration = Duration::from_secs(300);
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
+const PORT: &str = "4000";
+/// TCP ports of qperf and of rds-stress.
+const QPERF_PORT: u16 = 19765;
+const STRESS_PORT: u16 = 4000;
+/// Attempts of a test of qperf.
+const TRIES_MAX: u32 = 5;
+/// Lengths around those of fragments, of records between library and service, and the longest.
+const SIZES: &[&str] =
+    &["0", "1", "47", "4095", "4096", "4097", "8192", "12345", "65535", "65536", "65537", "200000", "1048576"];
+const TALK: &str = "/usr/bin/talk";
+/// Programs of rds-tools that join if they are there.
+const RDS_TOOLS: &[&str] = &["rds-ping", "rds-info", "rds-stress"];
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel_peer_rds/talk.c");
+
+#[test]
+fn linux_rds() {
+    let name = "linux_rds";
+    if let Some(why) = guest::obstacle() {
+        return skip::skip(name, &why);
+    }
+    if !skip::have(name, &["cc", "qperf"]) {
+        return;
+    }
+    let sides = Sides::new().expect("a guest with RDS");
+    let mut table = Table::new("kernel peer, RDS");
+    table::note(&format!("kernel peer, RDS: {}", sides.peer.guest().package));
+    table.case("calls, on Linux", || sides.guest_talk(&["calls", GUEST_V4]).and_then(all_right));
+    table.case("calls, on Weft", || sides.host_talk(&["calls", sides.host()]).and_then(all_right));
+    table.case("weft rds ping", || sides.ping());
+    table.case("the guest serves datagrams of all sizes", || sides.guest_serves());
+    table.case("the host serves datagrams of all sizes", || sides.host_serves());
+    table.case("bursts, in order, with congestion", || sides.bursts());
+    table.case("1% loss", || sides.lossy());
+    table.case("the service starts again", || sides.starts_again());
+    table.case("qperf rds_lat, rds_bw", || sides.qperf());
+    table.case("rds-tools", || sides.rds_tools());
+    table.case("the kernel has nothing to complain of", || {
+        let complaints = sides.peer.complaints()?;
+        ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
+        Ok(())
+    });
+    table.finish();
+    sides.stop().expect("the service ends");
+}
+
+#[test]
+fn two_of_wefts_hosts() {
+    let name = "two_of_wefts_hosts";
+    if !skip::have(name, &["ip", "cc", "qperf"]) {
+        return;
+    }
+    let mut table = Table::new("RDS");
+    for shape in [Shape::Two { mtu: 1500 }, Shape::One] {
+        let lab = Lab::new(shape).expect("a lab");
+        let talk = compile(&lab).expect("the C program compiles");
+        for who in Who::BOTH {
+            let ends = Ends { lab: &lab, talk: &talk, who };
+            table.case(&format!("calls {shape:?} {who:?}"), || ends.calls());
+            table.case(&format!("datagrams of all sizes {shape:?} {who:?}"), || ends.sizes());
+            table.case(&format!("bursts {shape:?} {who:?}"), || ends.bursts());
+            table.case(&format!("qperf {shape:?} {who:?}"), || ends.qperf());
+            ends.stop().expect("the services end");
+        }
+    }
+    table.finish();
+}
+
+/// Compiles the C program into the lab.
+fn compile(lab: &Lab) -> Result<PathBuf> {
+    let program = lab.file("talk");
+    let status = Command::new("cc").args(["-Wall", "-Werror", "-O1", "-o"]).arg(&program).arg(SOURCE).status()?;
+    ensure!(status.success(), "talk.c does not compile");
+    Ok(program)
+}
+
+fn all_right(ended: Ended) -> Result<()> {
+    ensure!(ended.text.contains("all as it must be"), "{}", ended.report());
+    Ok(())
+}
+
+fn came_back(ended: Ended, count: usize) -> Result<()> {
+    ensure!(ended.text.contains(&format!("{count} datagrams came back")), "{}", ended.report());
+    Ok(())
+}
+
+/// Measures RDS with qperf. Its client does not wait until the server listens for a test's data, and is refused at times, on
+/// Linux's RDS too.
+fn measure(server: &str, mut client: impl FnMut(&[&str]) -> Result<Ended>) -> Result<()> {
+    for (test, result) in [("rds_lat", "latency"), ("rds_bw", "bw")] {
+        let mut tries = 1;
+        loop {
+            let ended = client(&["qperf", "-t", "2", "-to", "60", server, test])?;
+            if tries == TRIES_MAX || !ended.text.contains("Connection refused") {
+                let text = ended.success()?.text;
+                ensure!(text.contains(result), "{text}");
+                break;
+            }
+            tries += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Starts a program under `weft run --rds`.
+fn start(lab: &Lab, side: &Side, who: Who, env: &[(&str, &str)], words: &[&str]) -> Result<Proc> {
+    let weft = product::weft()?.display().to_string();
+    lab.start_line(&lab.bare(side, who, &[&[&weft[..], "run", "--rds", "--"], words].concat()), env)
+}
+
+fn stop(lab: &Lab, side: &Side, who: Who) -> Result<()> {
+    lab.weft(side, who, &[], &["rds", "stop"])?.success().map(drop)
+}
+
+/// The guest and the host.
+struct Sides {
+    peer: Peer,
+    talk: String,
+}
+
+impl Sides {
+    fn new() -> Result<Sides> {
+        let agent = Path::new(env!("CARGO_BIN_EXE_weft-guest"));
+        // Compiled before the guest's image is made, in a directory of its own.
+        let dir = std::env::temp_dir().join(format!("weft-rds-{}", std::process::id()));
+        std::fs::create_dir_all(&dir)?;
+        let program = dir.join("talk");
+        let status = Command::new("cc").args(["-Wall", "-Werror", "-O1", "-o"]).arg(&program).arg(SOURCE).status()?;
+        ensure!(status.success(), "talk.c does not compile");
+        let mut files = vec![(program.clone(), TALK.to_owned())];
+        let tools = RDS_TOOLS.iter().filter_map(|name| skip::on_path(name).map(|path| (path, name)));
+        files.extend(tools.map(|(path, name)| (path, format!("/usr/bin/{name}"))));
+        let additions = Additions { files: &files, modules: &["rds_rdma"] };
+        let peer = Peer::boot_with(agent, Driver::Rxe, additions, CABLE)?;
+        let talk = peer.lab().file("talk");
+        std::fs::copy(&program, &talk)?;
+        std::fs::remove_dir_all(&dir)?;
+        let sides = Sides { peer, talk: talk.display().to_string() };
+        // The longest datagrams need larger buffers than Linux allows by itself.
+        let sizes = "echo 8388608 > /proc/sys/net/core/wmem_max; echo 8388608 > /proc/sys/net/core/rmem_max";
+        sides.peer.guest().run(&["sh", "-c", sizes])?.success()?;
+        Ok(sides)
+    }
+
+    fn host(&self) -> &'static str {
+        self.peer.lab().client().v4
+    }
+
+    fn guest_talk(&self, words: &[&str]) -> Result<Ended> {
+        let ended = self.peer.guest().start(&[&[TALK], words].concat()).wait(LIMIT);
+        ended.success().with_context(|| self.kernel_log())
+    }
+
+    fn kernel_log(&self) -> String {
+        self.peer.guest().run(&["sh", "-c", "dmesg | tail -n 15"]).map(|ended| ended.text).unwrap_or_default()
+    }
+
+    fn start_host(&self, env: &[(&str, &str)], words: &[&str]) -> Result<Proc> {
+        let lab = self.peer.lab();
+        start(lab, lab.client(), Who::Root, env, words)
+    }
+
+    fn host_talk(&self, words: &[&str]) -> Result<Ended> {
+        let ended = self.start_host(&[], &[&[&self.talk[..]], words].concat())?.wait(LIMIT);
+        ended.success().with_context(|| self.kernel_log())
+    }
+
+    fn weft(&self, env: &[(&str, &str)], words: &[&str]) -> Result<Ended> {
+        let lab = self.peer.lab();
+        lab.weft(lab.client(), Who::Root, env, words)?.success().with_context(|| self.kernel_log())
+    }
+
+    fn ping(&self) -> Result<()> {
+        let text = self.weft(&[], &["rds", "ping", "-c", "3", "-i", "100ms", GUEST_V4])?.text;
+        ensure!(text.lines().filter(|line| line.ends_with(" usec")).count() == 3, "{text}");
+        let text = self.weft(&[], &["rds", "info", "-n"])?.text;
+        let line = text.lines().find(|line| line.contains(GUEST_V4)).context("no connection is listed")?;
+        ensure!(line.contains(self.host()) && line.trim_end().ends_with("--C-"), "{text}");
+        ensure!(self.kernel_log().contains("version 4.1"), "{}", self.kernel_log());
+        Ok(())
+    }
+
+    /// Starts a server in the guest; datagrams to a port without a socket are lost.
+    fn guest_server(&self, count: usize) -> Result<GuestProc> {
+        let server = self.peer.guest().start(&[TALK, "serve", GUEST_V4, PORT, &count.to_string()]);
+        ensure!(server.wait_text(STARTS_WITHIN, |text| text.contains("serving")), "{}", server.text());
+        Ok(server)
+    }
+
+    fn guest_serves(&self) -> Result<()> {
+        let server = self.guest_server(SIZES.len())?;
+        let sent = self.host_talk(&[&["send", self.host(), GUEST_V4, PORT], SIZES].concat());
+        let served = server.wait(LIMIT);
+        came_back(sent.with_context(|| served.text.clone())?, SIZES.len())
+    }
+
+    fn with_host_server(&self, count: usize, steps: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut server = self.start_host(&[], &[&self.talk, "serve", self.host(), PORT, &count.to_string()])?;
+        ensure!(server.wait_until(STARTS_WITHIN, |server| server.text().contains("serving")), "{}", server.text());
+        steps().with_context(|| server.text())?;
+        server.wait(LIMIT).success().map(drop)
+    }
+
+    fn host_serves(&self) -> Result<()> {
+        self.with_host_server(SIZES.len(), || {
+            let words = [&["send", GUEST_V4, self.host(), PORT], SIZES].concat();
+            came_back(self.guest_talk(&words)?, SIZES.len())
+        })
+    }
+
+    fn bursts(&self) -> Result<()> {
+        self.with_host_server(300, || {
+            came_back(self.guest_talk(&["burst", GUEST_V4, self.host(), PORT, "300", "20000"])?, 300)
+        })?;
+        let server = self.guest_server(300)?;
+        let sent = self.host_talk(&["burst", self.host(), GUEST_V4, PORT, "300", "20000"]);
+        let served = server.wait(LIMIT);
+        came_back(sent.with_context(|| served.text.clone())?, 300)
+    }
+
+    /// Faults belong to the process that has the queue pairs: the service.
+    fn lossy(&self) -> Result<()> {
+        self.stop()?;
+        self.weft(&[("WEFT_FAULT", "loss=1%,seed=5")], &["rds", "start"])?;
+        self.host_serves()?;
+        self.guest_serves()?;
+        self.stop()
+    }
+
+    /// The guest keeps its connection's state, and the new service knows nothing of it.
+    fn starts_again(&self) -> Result<()> {
+        self.host_serves()?;
+        self.stop()?;
+        self.host_serves()?;
+        self.stop()?;
+        self.guest_serves()
+    }
+
+    fn qperf(&self) -> Result<()> {
+        let server = self.peer.guest().start(&["qperf"]);
+        ensure!(server.wait_listening(QPERF_PORT, STARTS_WITHIN), "qperf does not listen");
+        let measured = measure(GUEST_V4, |words| Ok(self.start_host(&[], words)?.wait(LIMIT)));
+        drop(server);
+        measured.with_context(|| self.kernel_log())
+    }
+
+    /// Programs of rds-tools, where the PATH has them.
+    fn rds_tools(&self) -> Result<()> {
+        if RDS_TOOLS.iter().any(|name| skip::on_path(name).is_none()) {
+            table::note("rds-tools are not installed: rds-ping, rds-info and rds-stress are not run");
+            return Ok(());
+        }
+        let ended = self.start_host(&[], &["rds-ping", "-c", "3", GUEST_V4])?.wait(LIMIT).success()?;
+        ensure!(ended.text.lines().filter(|line| line.contains(" usec")).count() == 3, "{}", ended.text);
+        let ended = self.peer.guest().start(&["rds-ping", "-c", "3", self.host()]).wait(LIMIT).success()?;
+        ensure!(ended.text.lines().filter(|line| line.contains(" usec")).count() == 3, "{}", ended.text);
+        let ended = self.start_host(&[], &["rds-info", "-n"])?.wait(LIMIT).success()?;
+        ensure!(ended.text.contains(GUEST_V4), "{}", ended.text);
+        let words = ["-q", "100000", "-a", "10000", "-t", "1", "-d", "4", "-T", "5"];
+        let server = self.peer.guest().start(&["rds-stress", "-r", GUEST_V4]);
+        ensure!(server.wait_listening(STRESS_PORT, STARTS_WITHIN), "{}", server.text());
+        let client = [&["rds-stress", "-r", self.host(), "-s", GUEST_V4], &words[..]].concat();
+        let ended = self.start_host(&[], &client)?.wait(LIMIT);
+        drop(server);
+        ended.success().with_context(|| self.kernel_log()).map(drop)
+    }
+
+    fn stop(&self) -> Result<()> {
+        let lab = self.peer.lab();
+        stop(lab, lab.client(), Who::Root)
+    }
+}
+
+/// Two hosts, or one.
+struct Ends<'a> {
+    lab: &'a Lab,
+    talk: &'a Path,
+    who: Who,
+}
+
+impl Ends<'_> {
+    fn talk(&self, side: &Side, words: &[&str]) -> Result<Proc> {
+        let talk = self.talk.display().to_string();
+        start(self.lab, side, self.who, &[], &[&[&talk[..]], words].concat())
+    }
+
+    fn calls(&self) -> Result<()> {
+        let side = self.lab.client();
+        self.talk(side, &["calls", side.v4])?.wait(LIMIT).success().and_then(all_right)
+    }
+
+    fn serve(&self, count: usize, words: &[&str]) -> Result<()> {
+        let (server, client) = (self.lab.server(), self.lab.client());
+        let mut serving = self.talk(server, &["serve", server.v4, PORT, &count.to_string()])?;
+        let is_serving = serving.wait_until(STARTS_WITHIN, |serving| serving.text().contains("serving"));
+        ensure!(is_serving, "{}", serving.text());
+        let ended = self.talk(client, words)?.wait(LIMIT).success().with_context(|| serving.text())?;
+        came_back(ended, count)?;
+        serving.wait(LIMIT).success().map(drop)
+    }
+
+    fn sizes(&self) -> Result<()> {
+        let (server, client) = (self.lab.server(), self.lab.client());
+        self.serve(SIZES.len(), &[&["send", client.v4, server.v4, PORT], SIZES].concat())
+    }
+
+    fn bursts(&self) -> Result<()> {
+        let (server, client) = (self.lab.server(), self.lab.client());
+        self.serve(500, &["burst", client.v4, server.v4, PORT, "500", "9000"])
+    }
+
+    fn qperf(&self) -> Result<()> {
+        let (server, client) = (self.lab.server(), self.lab.client());
+        let mut serving = start(self.lab, server, self.who, &[], &["qperf"])?;
+        ensure!(serving.wait_listening(QPERF_PORT, STARTS_WITHIN), "{}", serving.text());
+        let measured = measure(server.v4, |words| Ok(start(self.lab, client, self.who, &[], words)?.wait(LIMIT)));
+        serving.kill();
+        measured
+    }
+
+    fn stop(&self) -> Result<()> {
+        self.lab.sides().iter().try_for_each(|side| stop(self.lab, side, self.who))
+    }
+}
