@@ -10,7 +10,7 @@ use std::time::Duration;
 use weft_interop::guest::{Additions, Driver, GuestProc};
 use weft_interop::guest_peer::GUEST_V4;
 use weft_interop::proc::{Ended, Proc};
-use weft_interop::{Lab, Peer, Shape, Side, Table, Who, guest, product, skip, table};
+use weft_interop::{Fabric, Lab, Peer, Shape, Side, Table, Who, guest, product, skip, table};
 
 /// MTU of the cable.
 const CABLE: u32 = 9000;
@@ -58,8 +58,8 @@ fn linux_rds() {
         ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
         Ok(())
     });
+    table.case("the service ends", || sides.stop());
     table.finish();
-    sides.stop().expect("the service ends");
 }
 
 #[test]
@@ -78,10 +78,34 @@ fn two_of_wefts_hosts() {
             table.case(&format!("datagrams of all sizes {shape:?} {who:?}"), || ends.sizes());
             table.case(&format!("bursts {shape:?} {who:?}"), || ends.bursts());
             table.case(&format!("qperf {shape:?} {who:?}"), || ends.qperf());
-            ends.stop().expect("the services end");
+            table.case(&format!("the services end {shape:?} {who:?}"), || ends.stop());
         }
     }
+    table.case("a virtual fabric, by host name", on_a_fabric);
     table.finish();
+}
+
+/// Two hosts of a fabric, each with a service of its own.
+fn on_a_fabric() -> Result<()> {
+    let lab = Lab::new(Shape::One)?;
+    let fabric = Fabric::managed(&lab, &["--star", "2"])?;
+    let (talk, weft) = (compile(&lab)?.display().to_string(), product::weft()?.display().to_string());
+    let start = |host: &str, words: &[&str]| {
+        let words = [&[&weft[..], "run", "--host", host, "--rds", "--"], words].concat();
+        lab.start_line(&lab.bare(lab.client(), Who::Root, &words), &[])
+    };
+    let count = SIZES.len();
+    let mut server = start("node2", &[&talk, "serve", "10.0.0.2", PORT, &count.to_string()])?;
+    ensure!(server.wait_until(STARTS_WITHIN, |server| server.text().contains("serving")), "{}", server.text());
+    let words = [&[&talk[..], "send", "10.0.0.1", "10.0.0.2", PORT], SIZES].concat();
+    came_back(start("node1", &words)?.wait(LIMIT).success().with_context(|| server.text())?, count)?;
+    server.wait(LIMIT).success()?;
+    let pings = fabric.run("node1", &[&weft, "rds", "ping", "-c", "2", "-i", "100ms", "node2"])?.success()?.text;
+    ensure!(pings.lines().filter(|line| line.ends_with(" usec")).count() == 2, "{pings}");
+    for host in ["node1", "node2"] {
+        fabric.run(host, &[&weft, "rds", "stop"])?.success()?;
+    }
+    fabric.weft(&["down"]).map(drop)
 }
 
 /// Compiles the C program into the lab.
