@@ -191,6 +191,11 @@ impl Topology {
         Some((width, cable.speed.map_or(speed, |limit| speed.min(limit))))
     }
 
+    /// Returns whether a cable's limits keep its link below what its ports support.
+    pub fn is_limited(&self, cable: &Cable) -> bool {
+        self.trained(cable) != self.trained(&Cable { width: None, speed: None, ..*cable })
+    }
+
     /// Returns the names of all hosts, each once, in the order of the description.
     pub fn host_names(&self) -> Vec<&str> {
         let mut seen = std::collections::BTreeSet::new();

@@ -1,10 +1,13 @@
 //! Pictures of a fabric for people: text, Graphviz's DOT, SVG. Switches are in rows by their distance from the hosts.
 
 mod ascii;
+mod class;
 mod dot;
+pub mod layout;
 mod svg;
 
 pub use ascii::ascii;
+pub use class::LinkClass;
 pub use dot::dot;
 pub use svg::svg;
 
@@ -55,7 +58,7 @@ fn neighbours(picture: &Picture) -> Vec<Vec<u32>> {
 }
 
 /// Abbreviates names: `node1 node2 node3 leaf7` becomes `node[1-3] leaf7`.
-fn in_short<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn in_short<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut groups: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     let mut plain = Vec::new();
     for name in names {

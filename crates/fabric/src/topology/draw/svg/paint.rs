@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::super::super::{Cable, LinkState, NodeKind, Picture, Topology, counted};
+use super::super::super::{LinkState, NodeKind, Picture, Topology, counted};
+use super::super::class::LinkClass;
 use super::super::in_short;
-use super::scene::{BOX, DOT, Item, Look, STEP, Scene};
+use super::super::layout::{BOX, DOT, Item, Look, STEP, Scene};
 use super::style::sheet;
 
 const MARGIN: f64 = 40.0;
@@ -22,57 +23,16 @@ const LETTERS: usize = 12;
 /// Length of the names of several nodes in one box.
 const FOLDED_LETTERS: usize = 10;
 
-/// Appearance of a cable. Later ones are drawn over earlier ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
-    Active,
-    Armed,
-    Init,
-    Slow,
-    Errors,
-    Down,
-    Cut,
-}
-
-impl Class {
-    const ALL: [(Class, &'static str, &'static str); 7] = [
-        (Class::Active, "active", "active"),
-        (Class::Armed, "armed", "armed"),
-        (Class::Init, "init", "trained, not managed"),
-        (Class::Slow, "slow", "slower than its ports"),
-        (Class::Errors, "errors", "damages packets"),
-        (Class::Down, "down", "no link"),
-        (Class::Cut, "cut", "cut"),
-    ];
-
-    fn of(topology: &Topology, cable: &Cable, state: LinkState) -> Class {
-        let best = Cable { width: None, speed: None, ..*cable };
-        match state {
-            LinkState::Cut => Class::Cut,
-            LinkState::Down => Class::Down,
-            _ if cable.errors_ppm > 0 => Class::Errors,
-            _ if topology.trained(cable) != topology.trained(&best) => Class::Slow,
-            LinkState::Init => Class::Init,
-            LinkState::Armed => Class::Armed,
-            LinkState::Active => Class::Active,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        Class::ALL.iter().find(|(class, ..)| *class == self).map_or("", |(_, word, _)| word)
-    }
-
-    /// Returns the mark in the middle of a faulty cable.
-    fn mark(self, (x, y): (f64, f64)) -> String {
-        let word = self.word();
-        match self {
-            Class::Active | Class::Armed | Class::Init => String::new(),
-            Class::Slow => format!("<path class=\"mark {word}\" d=\"M{:.1} {:.1}l5 8h-10z\"/>", x, y - 5.0),
-            Class::Errors => format!("<circle class=\"mark {word}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>"),
-            Class::Down => format!("<path class=\"mark {word}\" d=\"M{:.1} {y:.1}h8\"/>", x - 4.0),
-            Class::Cut => {
-                format!("<path class=\"mark {word}\" d=\"M{:.1} {:.1}l8 8m0 -8l-8 8\"/>", x - 4.0, y - 4.0)
-            }
+/// Returns the mark in the middle of a faulty cable.
+fn mark(class: LinkClass, (x, y): (f64, f64)) -> String {
+    let word = class.word();
+    match class {
+        LinkClass::Active | LinkClass::Armed | LinkClass::Init => String::new(),
+        LinkClass::Slow => format!("<path class=\"mark {word}\" d=\"M{:.1} {:.1}l5 8h-10z\"/>", x, y - 5.0),
+        LinkClass::Errors => format!("<circle class=\"mark {word}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>"),
+        LinkClass::Down => format!("<path class=\"mark {word}\" d=\"M{:.1} {y:.1}h8\"/>", x - 4.0),
+        LinkClass::Cut => {
+            format!("<path class=\"mark {word}\" d=\"M{:.1} {:.1}l8 8m0 -8l-8 8\"/>", x - 4.0, y - 4.0)
         }
     }
 }
@@ -140,11 +100,11 @@ fn place(scene: &mut Scene) -> (f64, f64) {
 
 fn legend(out: &mut String) {
     let mut x = MARGIN;
-    for (class, word, text) in Class::ALL {
+    for (class, word, text) in LinkClass::ALL {
         let _ = writeln!(
             out,
             "<g class=\"legend\"><path class=\"link {word}\" d=\"M{x:.0} 40h24\"/>{}<text x=\"{:.0}\" y=\"43\">{text}</text></g>",
-            class.mark((x + 12.0, 40.0)),
+            mark(class, (x + 12.0, 40.0)),
             x + 29.0
         );
         x += 45.0 + 5.5 * text.len() as f64;
@@ -157,17 +117,17 @@ fn links(out: &mut String, picture: &Picture, scene: &Scene) {
     for (number, item) in scene.items.iter().enumerate() {
         item.nodes.iter().for_each(|node| item_of[*node as usize] = number);
     }
-    let mut between: BTreeMap<(usize, usize), Vec<(Class, u32)>> = BTreeMap::new();
+    let mut between: BTreeMap<(usize, usize), Vec<(LinkClass, u32)>> = BTreeMap::new();
     for (number, cable) in (0u32..).zip(&picture.topology.cables) {
         let end = |node: u32| item_of.get(node as usize).copied().filter(|item| *item != usize::MAX);
         let (Some(a), Some(b)) = (end(cable.a.node), end(cable.b.node)) else { continue };
-        let class = Class::of(&picture.topology, cable, picture.link(number));
+        let class = LinkClass::of(picture.link(number), picture.topology.is_limited(cable), cable.errors_ppm);
         between.entry((a.min(b), a.max(b))).or_default().push((class, number));
     }
-    let mut drawn: Vec<(Class, String)> = Vec::new();
+    let mut drawn: Vec<(LinkClass, String)> = Vec::new();
     for ((a, b), mut cables) in between.into_iter().filter(|((a, b), _)| a != b) {
         cables.sort_unstable();
-        let lines: Vec<&[(Class, u32)]> = if cables.len() <= PARALLEL_MAX {
+        let lines: Vec<&[(LinkClass, u32)]> = if cables.len() <= PARALLEL_MAX {
             cables.chunks(1).collect()
         } else {
             cables.chunk_by(|a, b| a.0 == b.0).collect()
@@ -186,11 +146,11 @@ fn line(
     picture: &Picture,
     scene: &Scene,
     (a, b): (usize, usize),
-    cables: &[(Class, u32)],
+    cables: &[(LinkClass, u32)],
     aside: f64,
-) -> (Class, String) {
+) -> (LinkClass, String) {
     let topology = &picture.topology;
-    let class = cables.first().map_or(Class::Down, |(class, _)| *class);
+    let class = cables.first().map_or(LinkClass::Down, |(class, _)| *class);
     let (a, b) = (&scene.items[a], &scene.items[b]);
     let (dx, dy) = (b.x - a.x, b.y - a.y);
     let length = dx.hypot(dy).max(1.0);
@@ -231,8 +191,8 @@ fn line(
         "<g><title>{}</title><path class=\"link {}\"{thick} d=\"{shape}\"/>{}{}</g>\n",
         escaped(&title),
         class.word(),
-        class.mark((mx, my)),
-        if class > Class::Init { count } else { String::new() }
+        mark(class, (mx, my)),
+        if class > LinkClass::Init { count } else { String::new() }
     );
     (class, text)
 }

@@ -30,32 +30,44 @@ pub enum Look {
 /// One node, or several drawn as one.
 #[derive(Clone, Debug)]
 pub struct Item {
+    /// Indexes of the nodes.
     pub nodes: Vec<u32>,
+    /// Center.
     pub x: f64,
+    /// Center.
     pub y: f64,
+    /// Appearance.
     pub look: Look,
 }
 
 /// A frame around items that belong together.
 #[derive(Clone, Debug)]
 pub struct Frame {
+    /// Left edge.
     pub x: f64,
+    /// Upper edge.
     pub y: f64,
+    /// Width.
     pub width: f64,
+    /// Height.
     pub height: f64,
+    /// Name of the group.
     pub name: String,
 }
 
 /// Layout of a drawing. Coordinates may be negative: the painter moves them.
 #[derive(Clone, Debug, Default)]
 pub struct Scene {
+    /// The nodes, each in one item.
     pub items: Vec<Item>,
+    /// Groups of them.
     pub frames: Vec<Frame>,
     /// Links longer than this are bent, so that they do not cross boxes between their ends.
     pub straight_max: Option<f64>,
 }
 
 impl Scene {
+    /// Adds an item.
     pub fn add(&mut self, nodes: Vec<u32>, (x, y): (f64, f64), look: Look) {
         self.items.push(Item { nodes, x, y, look });
     }
