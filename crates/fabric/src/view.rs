@@ -1,7 +1,7 @@
 //! State of a fabric for hosts and people, read without a datagram: the port attributes of verbs and of system files.
 
 use crate::counters::Split;
-use crate::node::lane_of;
+use crate::node::{AgentFault, lane_of};
 use crate::tables::{Lft, PKEY_DEFAULT};
 use crate::topology::{LinkLayer, Speed};
 use crate::{Changes, Counter, Fabric, PortRef, Traffic};
@@ -24,6 +24,11 @@ impl Fabric {
     /// Returns whether a node has power.
     pub fn powered(&self, node: u32) -> bool {
         self.nodes.get(node as usize).is_some_and(|node| node.powered)
+    }
+
+    /// Returns whether a node's management agents answer wrongly, late or not at all.
+    pub fn has_agent_fault(&self, node: u32) -> bool {
+        self.nodes.get(node as usize).is_some_and(|node| node.fault != AgentFault::default())
     }
 
     /// Returns a node's NodeDescription.

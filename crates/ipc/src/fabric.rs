@@ -60,11 +60,32 @@ pub enum FabricRequest {
         /// Datagrams to drop per million.
         ppm: u32,
     },
+    /// Stamp of the fabric's present state.
+    Stamp,
+    /// State of all nodes and cables, `LiveState`, from this byte on; offset 0 takes a new one.
+    LiveState {
+        /// Bytes fetched so far.
+        offset: u32,
+    },
+    /// Counters of all cables' ports, a list of `CableTraffic`, from this byte on; offset 0 takes new ones.
+    Traffic {
+        /// Bytes fetched so far.
+        offset: u32,
+    },
     /// State and counters of ports, from this cursor on.
     Ports {
         /// Port to start with.
         from: PortCursor,
     },
+}
+
+/// Stamp of a fabric's state: as long as it stays the same, so do nodes, cables and links.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct FabricStamp {
+    /// Number of the fabric: another one has another.
+    pub fabric: u64,
+    /// Changes of state so far: by managers, faults, links that trained.
+    pub changes: u64,
 }
 
 /// Position in the list of all ports of a fabric, which is in the order of the description.
@@ -194,6 +215,8 @@ pub enum FabricReply {
         /// Whether more follow.
         more: bool,
     },
+    /// Stamp of the fabric's state; `None` if there is no fabric.
+    Stamp(Option<FabricStamp>),
     /// A page of ports.
     Ports {
         /// The page.

@@ -94,7 +94,7 @@ impl Seen {
             node: rng.pick(&["node1", "node2", "switch1", "none"]).to_owned(),
             port: rng.below(4) as u8,
         };
-        match rng.below(13) {
+        match rng.below(16) {
             0..=2 => {
                 let shape = rng.pick(&[Shape::Pair, Shape::Pair, Shape::Star { hosts: 3 }]);
                 let mut bytes = Plan::new(shape).generate().ok().and_then(|all| pack(&all).ok()).unwrap_or_default();
@@ -131,6 +131,9 @@ impl Seen {
             11 => FabricRequest::Ports {
                 from: PortCursor { node: rng.pick(&[0, 1, u32::MAX]), port: rng.pick(&[0, 1, 255]) },
             },
+            12 => FabricRequest::Stamp,
+            13 => FabricRequest::LiveState { offset: rng.pick(&[0, 0, 1, 60_000, u32::MAX]) },
+            14 => FabricRequest::Traffic { offset: rng.pick(&[0, 0, 1, 60_000, u32::MAX]) },
             _ => FabricRequest::Hosts { offset: rng.pick(&[0, 1, u32::MAX]) },
         }
     }

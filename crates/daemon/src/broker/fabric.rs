@@ -33,8 +33,8 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
 
 /// Returns whether a request only inspects the fabric.
 fn looks(request: &FabricRequest) -> bool {
-    use FabricRequest::{Hosts, Picture, Ports, Status};
-    matches!(request, Status | Hosts { .. } | Picture { .. } | Ports { .. })
+    use FabricRequest::{Hosts, LiveState, Picture, Ports, Stamp, Status, Traffic};
+    matches!(request, Status | Stamp | Hosts { .. } | Picture { .. } | LiveState { .. } | Traffic { .. } | Ports { .. })
 }
 
 fn answer(broker: &mut Broker, call: Call<'_, impl Host>, request: FabricRequest) -> Result<Outcome, Refusal> {
@@ -48,7 +48,8 @@ fn answer(broker: &mut Broker, call: Call<'_, impl Host>, request: FabricRequest
     let (shared, now, id) = (&mut broker.shared, call.now, call.id);
     let looks = looks(&request);
     let down = matches!(request, FabricRequest::Down);
-    let counted = if looks { programs_of_hosts(&shared.sessions) } else { BTreeMap::new() };
+    let counts = matches!(request, FabricRequest::Status | FabricRequest::Hosts { .. });
+    let counted = if counts { programs_of_hosts(&shared.sessions) } else { BTreeMap::new() };
     let adapters = match &request {
         FabricRequest::Down => adapters_of_clients(shared, |_| true),
         // Programs die with their host: they lose the adapter, and peers find no process there.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use weft_ipc::fabric::{FabricReply, FabricRequest, FabricStatus, HostPrograms, pack};
-use weft_ipc::{FABRIC_HOSTS_PER_PAGE, FABRIC_PART_BYTES_MAX, Refusal};
+use weft_ipc::fabric::{FabricReply, FabricRequest, FabricStamp, FabricStatus, HostPrograms, pack};
+use weft_ipc::{DecodeError, FABRIC_HOSTS_PER_PAGE, FABRIC_PART_BYTES_MAX, Refusal};
 
-use super::{FabricHost, Modes};
+use super::{FabricHost, Modes, Running};
 use crate::refusal::{EINVAL, ENOSPC, refuse};
 use crate::slots::ClientId;
 
@@ -29,7 +29,16 @@ impl FabricHost {
             FabricRequest::Down => self.down()?,
             FabricRequest::Status => return Ok(FabricReply::Status(self.status(now, programs).map(Box::new))),
             FabricRequest::Hosts { offset } => return Ok(page_of_hosts(programs, offset as usize)),
-            FabricRequest::Picture { offset } => return self.picture(client, offset as usize),
+            FabricRequest::Picture { offset } => {
+                return self.part(client, offset as usize, |running| pack(&running.picture()));
+            }
+            FabricRequest::Stamp => return Ok(FabricReply::Stamp(self.stamp())),
+            FabricRequest::LiveState { offset } => {
+                return self.part(client, offset as usize, |running| pack(&running.live_state()));
+            }
+            FabricRequest::Traffic { offset } => {
+                return self.part(client, offset as usize, |running| pack(&running.traffic()));
+            }
             FabricRequest::Ports { from } => {
                 let (ports, next) = self.required()?.ports(from);
                 return Ok(FabricReply::Ports { ports, next });
@@ -48,11 +57,20 @@ impl FabricHost {
         Some(FabricStatus { uptime_s: since.as_secs(), hosts_with_programs, ..running.status() })
     }
 
-    /// Returns a part of a snapshot, which stays the same until the client has fetched all of it.
-    fn picture(&mut self, client: ClientId, offset: usize) -> Result<FabricReply, Refusal> {
+    fn stamp(&self) -> Option<FabricStamp> {
+        Some(FabricStamp { fabric: self.generation(), changes: self.running()?.changes() })
+    }
+
+    /// Returns a part of a snapshot, which stays the same until the client has fetched all of it. `take` takes a new one.
+    fn part(
+        &mut self,
+        client: ClientId,
+        offset: usize,
+        take: impl FnOnce(&Running) -> Result<Vec<u8>, DecodeError>,
+    ) -> Result<FabricReply, Refusal> {
         if offset == 0 {
-            let picture = self.required()?.picture();
-            let bytes = pack(&picture).map_err(|_| refuse(ENOSPC, "the fabric is too large for a picture of it"))?;
+            let bytes = take(self.required()?);
+            let bytes = bytes.map_err(|_| refuse(ENOSPC, "the fabric is too large for a picture of it"))?;
             self.pictures.insert(client, bytes);
         }
         let bytes = self.pictures.get(&client).map(Vec::as_slice).unwrap_or_default();

@@ -27,6 +27,7 @@ impl Running {
     ) -> Result<(), Refusal> {
         let a = self.port(a)?;
         let b = b.map(|b| self.port(b)).transpose()?;
+        self.repairs += 1;
         if *change == CableChange::Join {
             let b = b.map_or_else(|| self.hanging(a), Ok)?;
             return self.fabric.join(now, a, b).map_err(|error| self.refuse(error));
@@ -51,6 +52,7 @@ impl Running {
     /// Changes a node.
     pub fn change_node(&mut self, now: Instant, name: &str, change: NodeChange) -> Result<(), Refusal> {
         let node = self.node(name)?;
+        self.repairs += 1;
         let done = match change {
             NodeChange::Off => self.fabric.power_off(now, node),
             NodeChange::On => self.fabric.power_on(now, node),
@@ -65,6 +67,7 @@ impl Running {
 
     /// Drops this many management datagrams per million on every cable.
     pub fn drop_datagrams(&mut self, ppm: u32) -> Result<(), Refusal> {
+        self.repairs += 1;
         self.fabric.set_drop(None, checked(ppm)?).map_err(|error| self.refuse(error))
     }
 

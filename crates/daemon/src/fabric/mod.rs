@@ -3,6 +3,7 @@
 
 mod answers;
 mod faults;
+mod live;
 mod ports;
 mod running;
 

@@ -1,6 +1,6 @@
 //! State and counters of a fabric's ports, for instruments.
 
-use weft_fabric::{Counter, PortRef};
+use weft_fabric::{Counter, Fabric, PortRef};
 use weft_ipc::FABRIC_PORTS_PER_PAGE;
 use weft_ipc::fabric::{FabricPort, PortCursor, PortName};
 use weft_ipc::stat::PortCounters;
@@ -9,7 +9,7 @@ use weft_wire::mad::Speed;
 use super::Running;
 
 /// Bytes of a word, the unit in which ports count data.
-const WORD_BYTES: u64 = 4;
+pub(super) const WORD_BYTES: u64 = 4;
 
 impl Running {
     /// Returns a page of the ports that have a cable or counted something, and the cursor of the next page.
@@ -37,14 +37,13 @@ impl Running {
         }
         let is_switch = fabric.switch_info(at.node).is_some();
         let lid = if is_switch { fabric.port_info(PortRef::new(at.node, 0))?.lid } else { info.lid };
-        let lane_tenths = fabric.speed(at).and(Speed::active(&info)).map_or(0, Speed::tenths);
         Some(FabricPort {
             node: self.node_name(at.node),
             port: at.port,
             peer: peer.map(|peer| PortName { node: self.node_name(peer.node), port: peer.port }),
             state: info.port_state.0,
             lid,
-            rate_tenths: lane_tenths * info.link_width_active.lanes(),
+            rate_tenths: rate_tenths(fabric, at),
             counters,
         })
     }
@@ -78,4 +77,11 @@ impl Running {
             xmit_wait_ticks: of(Counter::XmitWait),
         }
     }
+}
+
+/// Returns the data rate of a port's link in 0.1 Gb/s, 0 without a link.
+pub(super) fn rate_tenths(fabric: &Fabric, at: PortRef) -> u32 {
+    let Some(info) = fabric.port_info(at) else { return 0 };
+    let lane_tenths = fabric.speed(at).and(Speed::active(&info)).map_or(0, Speed::tenths);
+    lane_tenths * info.link_width_active.lanes()
 }

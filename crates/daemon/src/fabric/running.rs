@@ -32,6 +32,8 @@ pub struct Running {
     /// Adapters of each host, in the order of the description.
     hosts: BTreeMap<String, Vec<u32>>,
     modes: Modes,
+    /// Faults and repairs so far.
+    pub(super) repairs: u64,
 }
 
 impl Running {
@@ -44,7 +46,16 @@ impl Running {
             hosts.entry(node.host.clone()).or_default().push(place);
         }
         let addresses = Addresses::new(&topology);
-        Running { fabric: Fabric::new(&topology, seed), addresses, topology, since: now, nodes, hosts, modes }
+        Running {
+            fabric: Fabric::new(&topology, seed),
+            addresses,
+            topology,
+            since: now,
+            nodes,
+            hosts,
+            modes,
+            repairs: 0,
+        }
     }
 
     /// Returns the fabric itself.
@@ -184,7 +195,7 @@ impl Running {
     }
 
     /// Returns the state of a cable's link: the lower state of its ends.
-    fn link(&self, cable: &CableView) -> LinkState {
+    pub(super) fn link(&self, cable: &CableView) -> LinkState {
         if !cable.plugged {
             return LinkState::Cut;
         }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use weft_fabric::topology::generate::{Extra, Plan, Shape};
-use weft_fabric::topology::{LinkState, Picture};
+use weft_fabric::topology::{CableTraffic, LinkState, LiveState, Picture};
 use weft_ipc::FABRIC_PART_BYTES_MAX;
 use weft_ipc::fabric::{
-    CableChange, FabricPort, FabricReply, FabricRequest, FabricStatus, NodeChange, PortCursor, PortName, pack,
+    CableChange, FabricPort, FabricReply, FabricRequest, FabricStamp, FabricStatus, NodeChange, PortCursor, PortName,
+    pack,
 };
 
 use super::*;
@@ -49,13 +50,28 @@ impl Bench {
     }
 
     fn picture(&mut self) -> Picture {
+        self.parts(|offset| FabricRequest::Picture { offset })
+    }
+
+    fn live_state(&mut self) -> LiveState {
+        self.parts(|offset| FabricRequest::LiveState { offset })
+    }
+
+    fn stamp(&mut self) -> FabricStamp {
+        match self.ask(FabricRequest::Stamp) {
+            Ok(FabricReply::Stamp(Some(stamp))) => stamp,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn parts<T: serde::de::DeserializeOwned>(&mut self, request: impl Fn(u32) -> FabricRequest) -> T {
         let mut all = Vec::new();
         loop {
-            match self.ask(FabricRequest::Picture { offset: all.len() as u32 }) {
+            match self.ask(request(all.len() as u32)) {
                 Ok(FabricReply::Part { bytes, more }) => {
                     all.extend(bytes);
                     if !more {
-                        return unpack(&all).expect("a picture");
+                        return unpack(&all).expect("a snapshot");
                     }
                 }
                 other => panic!("{other:?}"),
@@ -228,4 +244,37 @@ fn ports_are_listed_page_by_page_with_their_counters() {
     let beyond = PortCursor { node: u32::MAX, port: 255 };
     let reply = bench.ask(FabricRequest::Ports { from: beyond });
     assert_eq!(reply, Ok(FabricReply::Ports { ports: Vec::new(), next: None }));
+}
+
+#[test]
+fn a_stamp_changes_with_every_fault_and_the_live_state_shows_it() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.ask(FabricRequest::Stamp), Ok(FabricReply::Stamp(None)));
+    bench.up(&description("star", "3")).expect("up");
+    bench.pass(Duration::from_secs(1));
+    let before = bench.stamp();
+    assert_eq!(bench.stamp(), before, "nothing happened");
+    let live = bench.live_state();
+    assert!(live.fits(4) && !live.fits(3));
+    assert!(live.cables.iter().all(|cable| cable.state == LinkState::Init && cable.rate_tenths > 0 && !cable.limited));
+    let mut last = before;
+    for (change, seen) in [
+        (CableChange::Errors { ppm: 7 }, (LinkState::Init, false, 7)),
+        (CableChange::Degrade { lanes: Some(1), speed: None }, (LinkState::Init, true, 7)),
+        (CableChange::Mend, (LinkState::Init, false, 0)),
+        (CableChange::Cut, (LinkState::Cut, false, 0)),
+    ] {
+        bench.cable("node1:1", None, change.clone()).expect("a cable");
+        bench.pass(Duration::from_secs(1));
+        let (stamp, live) = (bench.stamp(), bench.live_state());
+        assert!(stamp.fabric == last.fabric && stamp.changes > last.changes, "{change:?}");
+        let cable = live.cables.iter().find(|cable| live.nodes[cable.ends[0].node as usize].powered).expect("a cable");
+        assert_eq!((cable.state, cable.limited, cable.errors_ppm), seen, "{change:?}");
+        last = stamp;
+    }
+    let traffic: Vec<CableTraffic> = bench.parts(|offset| FabricRequest::Traffic { offset });
+    assert_eq!(traffic.iter().map(|cable| cable.cable).collect::<Vec<_>>(), [1, 2], "the first is cut");
+    bench.ask(FabricRequest::Node { name: "node2".to_owned(), change: NodeChange::Off }).expect("a node");
+    assert!(bench.stamp().changes > last.changes);
+    assert_eq!(bench.live_state().nodes.iter().filter(|node| !node.powered).count(), 1);
 }

@@ -10,6 +10,7 @@ pub mod file;
 pub mod generate;
 pub mod limits;
 mod link;
+mod live;
 pub mod net;
 mod picture;
 
@@ -18,4 +19,5 @@ pub use counted::counted;
 pub use description::{Cable, End, LinkLayer, Node, NodeKind, Port, Topology};
 pub use error::{Error, Result};
 pub use link::{Speed, Width};
+pub use live::{CableTraffic, LiveCable, LiveNode, LiveState};
 pub use picture::{LinkState, NodeState, Picture};

@@ -1,7 +1,7 @@
 //! Requests about the InfiniBand fabric.
 
 use super::Client;
-use crate::fabric::{FabricPort, FabricReply, FabricRequest, FabricStatus, HostPrograms, PortCursor};
+use crate::fabric::{FabricPort, FabricReply, FabricRequest, FabricStamp, FabricStatus, HostPrograms, PortCursor};
 use crate::limits::{FABRIC_BYTES_MAX, FABRIC_HOSTS_MAX, FABRIC_PART_BYTES_MAX, HOST_NAME_BYTES_MAX};
 use crate::printable::printable;
 use crate::{Request, RequestError, Response};
@@ -82,12 +82,34 @@ impl Client {
         }
     }
 
+    /// Returns the stamp of the fabric's present state; `None` if there is no fabric.
+    pub fn fabric_stamp(&mut self) -> Result<Option<FabricStamp>, RequestError> {
+        match self.fabric(FabricRequest::Stamp)? {
+            FabricReply::Stamp(stamp) => Ok(stamp),
+            _ => Err(RequestError::Protocol),
+        }
+    }
+
     /// Returns the bytes of a snapshot of the fabric.
     pub fn fabric_picture(&mut self) -> Result<Vec<u8>, RequestError> {
+        self.fabric_parts(|offset| FabricRequest::Picture { offset })
+    }
+
+    /// Returns the bytes of the state of the fabric's nodes and cables.
+    pub fn fabric_live_state(&mut self) -> Result<Vec<u8>, RequestError> {
+        self.fabric_parts(|offset| FabricRequest::LiveState { offset })
+    }
+
+    /// Returns the bytes of the counters of the fabric's cables.
+    pub fn fabric_traffic(&mut self) -> Result<Vec<u8>, RequestError> {
+        self.fabric_parts(|offset| FabricRequest::Traffic { offset })
+    }
+
+    fn fabric_parts(&mut self, request: impl Fn(u32) -> FabricRequest) -> Result<Vec<u8>, RequestError> {
         let mut all = Vec::new();
         loop {
             let offset = u32::try_from(all.len()).unwrap_or(u32::MAX);
-            let FabricReply::Part { bytes, more } = self.fabric(FabricRequest::Picture { offset })? else {
+            let FabricReply::Part { bytes, more } = self.fabric(request(offset))? else {
                 return Err(RequestError::Protocol);
             };
             let last = !more || bytes.is_empty();
