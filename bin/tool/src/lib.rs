@@ -3,6 +3,7 @@
 //! - [`Tool`] is an entry in a table of tools, [`getopt`] parses a tool's options;
 //! - [`output`] prints, [`errno`] has the texts of errors, [`named_file`] reads files;
 //! - [`fabric`] is a session with the daemon about the running fabric, [`topology_source`] a fabric's description;
+//! - [`queue_pair`] has the names of a queue pair's attributes;
 //! - [`spin`] is for loops that poll.
 
 pub mod announce;
@@ -11,6 +12,7 @@ pub mod fabric;
 pub mod getopt;
 pub mod named_file;
 pub mod output;
+pub mod queue_pair;
 pub mod spin;
 pub mod topology_source;
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use weft_ipc::stat::{QpInfo, QpPage};
+use weft_tool::queue_pair::{address, state_name, type_name};
 
 use super::devices::{self, HostArg, Listed, Scope};
 use super::iproute::{self, Members, OutputArgs};
@@ -157,30 +158,6 @@ pub(super) fn text(rows: &[Members]) -> String {
         out.push('\n');
     }
     out
-}
-
-/// Formats a GID as an address; IPv4-mapped ones as IPv4.
-pub(super) fn address(gid: [u8; 16]) -> String {
-    let v6 = std::net::Ipv6Addr::from(gid);
-    v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string())
-}
-
-/// Names of `enum ib_qp_type` values.
-pub(super) fn type_name(number: u8) -> &'static str {
-    match number {
-        2 => "RC",
-        3 => "UC",
-        4 => "UD",
-        9 => "XRC_INI",
-        10 => "XRC_TGT",
-        _ => "UNKNOWN",
-    }
-}
-
-/// Names of `enum ibv_qp_state` values.
-pub(super) fn state_name(number: u8) -> &'static str {
-    const STATES: [&str; 7] = ["RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"];
-    STATES.get(usize::from(number)).copied().unwrap_or("UNKNOWN")
 }
 
 #[cfg(test)]

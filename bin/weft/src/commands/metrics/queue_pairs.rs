@@ -2,8 +2,8 @@
 
 use weft_ipc::stat::{QpInfo, QpPage};
 use weft_metrics::{Exposition, Kind, Sample};
+use weft_tool::queue_pair::{address, state_name, type_name};
 
-use crate::commands::qp::{address, state_name, type_name};
 use crate::commands::report::Report;
 
 /// A queue pair of a page, with texts for its labels.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use weft_ipc::fabric::FabricPort;
 use weft_ipc::stat::{DeviceCounters, QpInfo, QpPage};
 use weft_ipc::{PortState, ProcessInfo};
+use weft_tool::queue_pair::{address, state_name, type_name};
 
 use crate::commands::devices::Listed;
-use crate::commands::qp::{address, state_name, type_name};
 use crate::commands::report::Report;
 use crate::commands::stat::{port_errors, port_state};
 
