@@ -76,9 +76,12 @@ const COMMANDS: &[Command] = &[
     Command { name: "log", arguments: "[LINES]", about: "show the last lines of the log", answer: last_lines },
     Command {
         name: "routing",
-        arguments: "",
+        arguments: "[--json]",
         about: "show the routing engine and the quality of its tables",
-        answer: |sm, _| metrics::routing(&sm.manager),
+        answer: |sm, words| match words {
+            ["--json", ..] => metrics::routing_json(&sm.manager),
+            _ => metrics::routing(&sm.manager),
+        },
     },
     Command {
         name: "portstatus",

@@ -10,6 +10,9 @@ use super::control::{self, Conversation};
 /// Time that a manager has for its status: one that is stopped must not stop everything else.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Time for a measurement of routes.
+const ROUTING_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Managers of one page.
 const MANAGERS_MAX: usize = 64;
 
@@ -38,10 +41,44 @@ pub fn statuses() -> Vec<Value> {
 }
 
 fn status(guid: u64) -> anyhow::Result<Value> {
+    ask(guid, "status --json", ANSWER_TIMEOUT)
+}
+
+/// Has the manager on a port measure the quality of its routes, which takes seconds on a fabric of thousands of ports.
+///
+/// # Errors
+/// The manager has no routes yet, ended, or does not answer this user; the text is for the user.
+pub fn routing(guid: &str) -> Result<Value, String> {
+    match number_of(guid).and_then(|guid| ask(guid, "routing --json", ROUTING_TIMEOUT)) {
+        Ok(Value::Null) => Err("the subnet manager has no tables yet".to_owned()),
+        Ok(quality) => Ok(quality),
+        Err(error) => Err(format!("{error:#}")),
+    }
+}
+
+/// Has the manager on a port sweep its subnet.
+///
+/// # Errors
+/// The manager ended, or does not answer this user; the text is for the user.
+pub fn sweep(guid: &str) -> Result<(), String> {
+    let said = number_of(guid).and_then(|guid| {
+        let conversation = Conversation::open(Some(guid))?;
+        conversation.set_timeout(ANSWER_TIMEOUT)?;
+        conversation.say("resweep heavy", |_| {})
+    });
+    said.map_err(|error| format!("{error:#}"))
+}
+
+/// Parses a GUID as a status spells it.
+fn number_of(guid: &str) -> anyhow::Result<u64> {
+    Ok(u64::from_str_radix(guid.trim_start_matches("0x"), 16)?)
+}
+
+fn ask(guid: u64, line: &str, timeout: Duration) -> anyhow::Result<Value> {
     let conversation = Conversation::open(Some(guid))?;
-    conversation.set_timeout(ANSWER_TIMEOUT)?;
+    conversation.set_timeout(timeout)?;
     let mut text = Vec::new();
-    conversation.say("status --json", |piece| text.extend_from_slice(piece))?;
+    conversation.say(line, |piece| text.extend_from_slice(piece))?;
     Ok(serde_json::from_slice(&text)?)
 }
 

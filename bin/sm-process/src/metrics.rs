@@ -101,6 +101,13 @@ pub fn routing(manager: &Manager) -> String {
     quality_text(manager)
 }
 
+/// The quality of the manager's tables as JSON; `null` if there are none yet.
+pub fn routing_json(manager: &Manager) -> String {
+    let is_ready = !manager.tables().lfts.is_empty();
+    let value = if is_ready { quality_json(manager) } else { serde_json::Value::Null };
+    format!("{value}\n")
+}
+
 /// The quality of the manager's tables, as text.
 pub fn quality_text(manager: &Manager) -> String {
     let quality = quality::check(manager.graph(), manager.tables(), &Checks::default(), &Threads::all());
