@@ -75,6 +75,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-nvme-process", 7),
     ("weft-srp-process", 7),
     ("weft-rds-process", 7),
+    ("weft-ui", 7),
     ("weft", 8),
     // Tests and judges: only the chores depend on them.
     ("weft-sim", 9),

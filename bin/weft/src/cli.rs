@@ -46,6 +46,12 @@ pub enum Command {
     Stat(stat::StatArgs),
     /// Show processes, queue pairs and ports by their present traffic, as top does
     Top(top::TopArgs),
+    /// Show the fabric, or this machine's adapters, live in the browser
+    ///
+    /// Prints an address with a token, for the browser: state and load of every link, hosts with their programs, faults
+    /// to switch on and off, the event log, counters over time, the subnet manager's sweeps and routes; without a fabric
+    /// the machine's adapters, flows and queue pairs. It needs no other server.
+    Ui(weft_ui::UiArgs),
     /// Print all metrics for Prometheus, or serve them: weft metrics --listen
     Metrics(metrics::MetricsArgs),
     /// Show the queue pairs of all processes, with the path of each to its peer

@@ -64,6 +64,7 @@ fn run() -> ExitCode {
         Command::Stat(args) => commands::stat::run(&args),
         Command::Qp(args) => commands::qp::run(&args),
         Command::Top(args) => commands::top::run(&args),
+        Command::Ui(args) => weft_ui::run(&args),
         Command::Metrics(args) => commands::metrics::run(&args),
         Command::System(args) => commands::system::run(&args),
         Command::Capture(args) => commands::capture::run(&args),
