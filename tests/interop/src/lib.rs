@@ -31,6 +31,7 @@ pub mod skip;
 pub mod table;
 pub mod tgt;
 pub mod user;
+pub mod webdriver;
 
 pub use device::Device;
 pub use fabric::{Fabric, OpenSm};

@@ -45,6 +45,9 @@ const NEEDED: &[(&str, &str)] = &[
     ("open-iscsi", "/usr/sbin/iscsid"),
     ("qemu-utils", "/usr/bin/qemu-img"),
     ("qemu-block-extra", "/usr/lib/x86_64-linux-gnu/qemu/block-iscsi.so"),
+    // The browser that `weft ui` is shown in, and its driver.
+    ("chromium", "/usr/bin/chromium"),
+    ("chromium-driver", "/usr/bin/chromedriver"),
     // The emulator and the parts of a guest with the kernel's RDMA.
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("ibverbs-providers", "/etc/libibverbs.d/rxe.driver"),
