@@ -29,7 +29,7 @@ fn damaged_frames_do_no_harm() {
                 sequence,
                 length,
                 source_port: 7,
-                destination_port: [4000, 0][usize::from(random.next_u32() % 8 == 0)],
+                destination_port: [4000, 0][usize::from(random.next_u32().is_multiple_of(8))],
                 flags,
                 ..Header::default()
             };

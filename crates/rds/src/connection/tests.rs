@@ -194,7 +194,7 @@ impl Ends {
 
     fn step(&mut self, random: &mut Xoshiro256PlusPlus) {
         let end = (random.next_u32() % 2) as usize;
-        if random.next_u32() % 2 == 0 {
+        if random.next_u32().is_multiple_of(2) {
             if let Some(frame) = self.ends[end].poll_frame(&CongestionMap::default()) {
                 self.wires[end].push_back(frame);
             }
@@ -238,7 +238,7 @@ fn every_message_arrives_once_and_in_order_whatever_is_cut() {
                     ends.ends[end].send(message(4, bytes.clone()));
                     sent[end].push(bytes);
                 }
-                10 if ends.is_connected => ends.cut(random.next_u32() % 2 == 0),
+                10 if ends.is_connected => ends.cut(random.next_u32().is_multiple_of(2)),
                 11..20 if !ends.is_connected => ends.connect(),
                 _ => ends.step(&mut random),
             }
