@@ -75,6 +75,7 @@ fn words(args: &RunArgs) -> Vec<OsString> {
         host,
         machine_network,
         fault,
+        strict,
         pcap,
         rds,
         verbose,
@@ -96,6 +97,7 @@ fn words(args: &RunArgs) -> Vec<OsString> {
     for (option, value) in [("--host", host), ("--fault", fault)] {
         words.extend(value.iter().flat_map(|value| [OsString::from(option), value.into()]));
     }
+    words.extend(strict.iter().flat_map(|seed| [OsString::from("--strict"), seed.to_string().into()]));
     words.extend(pcap.iter().flat_map(|file| [OsString::from("--pcap"), file.into()]));
     words.push("--".into());
     words.extend(command.iter().cloned());
