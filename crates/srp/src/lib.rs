@@ -3,16 +3,23 @@
 //!
 //! - [`wire`]: information units, login's private data, data buffer descriptors;
 //! - [`Target`]: the target port, with all channels and their requests;
+//! - [`Initiator`]: an initiator's end of one channel, with the disks and their requests. Time is passed in;
 //! - [`scsi`]: a direct-access SCSI device, which knows nothing of SRP.
 #![forbid(unsafe_code)]
 
 #[doc(hidden)]
 pub mod fuzzing;
+mod initiator;
 pub mod limits;
 pub mod scsi;
 mod target;
 pub mod wire;
 
+pub use initiator::{
+    Breach, CommandFailure, CommandTag, DiskCommandData, DiskContent, DiskInfo, DiskOperation, DiskOutcome, Initiator,
+    InitiatorAction, InitiatorConfig, InitiatorEvent, LossTimes, LossTimesError, LostReason, OutgoingDiskCommand,
+    RequestFailure, RequestKey, login_refusal,
+};
 pub use target::{
     Action, ChannelEvent, ChannelKey, CloseReason, CommandKey, DataMove, LoginAnswer, LoginError, Refusal, Response,
     ResponseData, Target, TargetConfig,

@@ -2,7 +2,10 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::descriptor::{BufferFormat, DataBuffer, DescriptorError, Descriptors};
+use super::descriptor::{BufferFormat, DataBuffer, DescriptorError, Descriptors, Piece};
+
+/// Type of the information unit.
+pub(super) const CMD: u8 = 0x02;
 
 /// Bytes of a command before its additional bytes and descriptors.
 pub const COMMAND_LEN: usize = 48;
@@ -85,6 +88,47 @@ impl CommandIu {
     }
 }
 
+/// Command as an initiator sends it, with one direct descriptor at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutgoingCommand {
+    /// Tag.
+    pub tag: u64,
+    /// Logical unit, in the form of SAM.
+    pub lun: [u8; 8],
+    /// Command descriptor block.
+    pub cdb: [u8; 16],
+    /// Memory with data for the target.
+    pub out: Option<Piece>,
+    /// Memory for data of the target.
+    pub into: Option<Piece>,
+}
+
+impl OutgoingCommand {
+    /// Returns the information unit.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let format = |piece: &Option<Piece>| u8::from(piece.is_some()) * BufferFormat::Direct.code();
+        let fields = CommandBytes {
+            opcode: CMD,
+            notification: 0,
+            reserved1: [0; 3],
+            formats: format(&self.out) << 4 | format(&self.into),
+            out_count: 0,
+            in_count: 0,
+            tag: self.tag.to_be_bytes(),
+            reserved2: [0; 4],
+            lun: self.lun,
+            reserved3: 0,
+            attribute: TaskAttribute::SIMPLE.0,
+            reserved4: 0,
+            additional_len: 0,
+            cdb: self.cdb,
+        };
+        let mut bytes = fields.as_bytes().to_vec();
+        [self.out, self.into].iter().flatten().for_each(|piece| bytes.extend(piece.to_bytes()));
+        bytes
+    }
+}
+
 /// Reads the buffers of a command: both descriptors follow its additional bytes.
 fn buffers(
     bytes: &[u8],
@@ -107,4 +151,23 @@ fn buffers(
 fn immediate(bytes: &[u8], at: Option<u16>, buffer: &DataBuffer) -> Result<Vec<u8>, DescriptorError> {
     let data = bytes.get(usize::from(at.unwrap_or(u16::MAX))..).ok_or(DescriptorError::Short)?;
     data.get(..buffer.length as usize).map(<[u8]>::to_vec).ok_or(DescriptorError::Short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read_back() {
+        let piece = Piece { address: 1, key: 2, length: 512 };
+        let mut cdb = [0; 16];
+        cdb[0] = 0x2a;
+        let sent = OutgoingCommand { tag: 0x102, lun: [0, 7, 0, 0, 0, 0, 0, 0], cdb, out: Some(piece), into: None };
+        let bytes = sent.to_bytes();
+        assert_eq!((bytes.len(), bytes[5], &bytes[8..16]), (64, 0x10, &[0, 0, 0, 0, 0, 0, 1, 2][..]));
+        let Ok(Some(found)) = CommandIu::parse(&bytes, None) else { panic!() };
+        assert_eq!((found.lun, found.cdb, found.attribute), (sent.lun, cdb, TaskAttribute::SIMPLE));
+        let Ok((Descriptors::Known(out), Descriptors::Known(into))) = found.buffers else { panic!() };
+        assert_eq!((out.pieces, into.length), (vec![piece], 0));
+    }
 }

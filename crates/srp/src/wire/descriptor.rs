@@ -65,6 +65,16 @@ pub enum BufferFormat {
 }
 
 impl BufferFormat {
+    /// Returns the format's four bits.
+    pub fn code(self) -> u8 {
+        match self {
+            BufferFormat::None => 0,
+            BufferFormat::Direct => 1,
+            BufferFormat::Indirect => 2,
+            BufferFormat::Immediate => 3,
+        }
+    }
+
     /// Reads a format of four bits.
     pub fn parse(code: u8) -> Option<BufferFormat> {
         Some(match code {

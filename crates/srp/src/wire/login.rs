@@ -171,7 +171,7 @@ pub struct LoginAccept {
     pub immediate: bool,
 }
 
-#[derive(IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct AcceptBytes {
     opcode: u8,
@@ -205,6 +205,30 @@ impl LoginAccept {
     }
 }
 
+/// Acceptance of a login, as an initiator reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceivedAccept {
+    /// Requests that the initiator may have in progress.
+    pub request_limit: i32,
+    /// Longest information unit that the target takes.
+    pub initiator_iu_len: u32,
+    /// Formats of descriptors that the target takes.
+    pub buffer_formats: BufferFormats,
+}
+
+impl ReceivedAccept {
+    /// Reads the private data of an accepted connection, which may be longer. `None`: it accepts no login.
+    pub fn parse(bytes: &[u8]) -> Option<ReceivedAccept> {
+        let (fields, _) = AcceptBytes::ref_from_prefix(bytes).ok()?;
+        Some(ReceivedAccept {
+            request_limit: fields.request_limit.get().cast_signed(),
+            initiator_iu_len: fields.initiator_iu_len.get(),
+            buffer_formats: BufferFormats(fields.buffer_formats.get()),
+        })
+        .filter(|_| fields.opcode == LOGIN_RSP)
+    }
+}
+
 /// Reason of a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RejectReason {
@@ -233,7 +257,7 @@ pub struct LoginReject {
     pub reason: RejectReason,
 }
 
-#[derive(IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct RejectBytes {
     opcode: u8,
@@ -248,6 +272,12 @@ struct RejectBytes {
 const _: () = assert!(size_of::<RejectBytes>() == 32);
 
 impl LoginReject {
+    /// Reads the reason's code in the private data of a refused connection. `None`: it refuses no login.
+    pub fn code(bytes: &[u8]) -> Option<u32> {
+        let (fields, _) = RejectBytes::ref_from_prefix(bytes).ok()?;
+        Some(fields.reason.get()).filter(|_| fields.opcode == LOGIN_REJ)
+    }
+
     /// Returns the private data.
     pub fn to_bytes(&self) -> [u8; 32] {
         let fields = RejectBytes {
@@ -298,8 +328,12 @@ mod tests {
         };
         let bytes = accept.to_bytes();
         assert_eq!((bytes[0], bytes[7], &bytes[16..27]), (0xc0, 128, &[0, 0, 32, 68, 0, 0, 0, 128, 0, 6, 0x81][..]));
+        let received =
+            ReceivedAccept { request_limit: 128, initiator_iu_len: 8260, buffer_formats: BufferFormats::BOTH };
+        assert_eq!((ReceivedAccept::parse(&bytes), ReceivedAccept::parse(&bytes[1..])), (Some(received), None));
         let bytes = LoginReject { tag: [3; 8], reason: RejectReason::Nexus }.to_bytes();
         assert_eq!((bytes[0], &bytes[4..9], bytes[25]), (0xc2, &[0, 1, 0, 3, 3][..], 6));
+        assert_eq!((LoginReject::code(&bytes), LoginReject::code(&bytes[..31])), (Some(0x0001_0003), None));
     }
 
     #[test]

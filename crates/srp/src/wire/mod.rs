@@ -5,12 +5,14 @@ mod descriptor;
 mod login;
 mod request;
 mod response;
+mod target_iu;
 
-pub use command::{COMMAND_LEN, CommandIu, IuError, TaskAttribute};
+pub use command::{COMMAND_LEN, CommandIu, IuError, OutgoingCommand, TaskAttribute};
 pub use descriptor::{BufferFormat, DESCRIPTOR_LEN, DataBuffer, DescriptorError, Descriptors, Indirect, Piece, table};
 pub use login::{
     BufferFormats, LOGIN_REQUEST_LEN, LoginAccept, LoginReject, LoginRequest, MultiChannel, MultiChannelResult, PortId,
-    RejectReason,
+    ReceivedAccept, RejectReason,
 };
-pub use request::{InitiatorIu, TaskFunction, TaskIu};
+pub use request::{InitiatorIu, TaskFunction, TaskIu, credit_response, event_response};
 pub use response::{CreditRequest, LogoutReason, Residual, ResponseIu, TargetLogout, TaskStatus};
+pub use target_iu::{ReceivedResponse, TargetIu};

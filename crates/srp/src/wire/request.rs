@@ -2,10 +2,9 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::command::{CommandIu, IuError};
+use super::command::{CMD, CommandIu, IuError};
 
 const TSK_MGMT: u8 = 0x01;
-const CMD: u8 = 0x02;
 const I_LOGOUT: u8 = 0x03;
 const CRED_RSP: u8 = 0x41;
 const AER_RSP: u8 = 0x42;
@@ -57,6 +56,40 @@ pub struct TaskIu {
     pub function: TaskFunction,
     /// Tag of the command to abort.
     pub task: [u8; 8],
+}
+
+impl TaskIu {
+    /// Returns the information unit.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let fields = TaskBytes {
+            opcode: TSK_MGMT,
+            notification: 0,
+            reserved1: [0; 6],
+            tag: self.tag,
+            reserved2: [0; 4],
+            lun: self.lun,
+            reserved3: [0; 2],
+            function: self.function.0,
+            reserved4: 0,
+            task: self.task,
+            reserved5: [0; 8],
+        };
+        fields.as_bytes().to_vec()
+    }
+}
+
+/// Returns SRP_CRED_RSP: the answer to an SRP_CRED_REQ with this tag.
+pub fn credit_response(tag: u64) -> Vec<u8> {
+    short(CRED_RSP, tag)
+}
+
+/// Returns SRP_AER_RSP: the answer to an SRP_AER_REQ with this tag.
+pub fn event_response(tag: u64) -> Vec<u8> {
+    short(AER_RSP, tag)
+}
+
+fn short(opcode: u8, tag: u64) -> Vec<u8> {
+    [&[opcode, 0, 0, 0, 0, 0, 0, 0][..], &tag.to_be_bytes()].concat()
 }
 
 /// Information unit of an initiator.
@@ -135,6 +168,15 @@ mod tests {
         assert!(matches!(found.buffers, Ok((Descriptors::Known(out), _)) if out.immediate.as_deref() == Some(b"abc")));
         let Ok(InitiatorIu::Command(found)) = InitiatorIu::parse(&bytes[..70], Some(68)) else { panic!() };
         assert_eq!(found.buffers, Err(DescriptorError::Short));
+    }
+
+    #[test]
+    fn functions_and_answers_are_read_back() {
+        let task = TaskIu { tag: [1; 8], lun: [2; 8], function: TaskFunction::ABORT_TASK, task: [3; 8] };
+        assert_eq!(InitiatorIu::parse(&task.to_bytes(), None), Ok(InitiatorIu::Task(task)));
+        assert_eq!(InitiatorIu::parse(&credit_response(7), None), Ok(InitiatorIu::CreditResponse));
+        assert_eq!(InitiatorIu::parse(&event_response(7), None), Ok(InitiatorIu::EventResponse));
+        assert_eq!(credit_response(7)[15], 7);
     }
 
     #[test]

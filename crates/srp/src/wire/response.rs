@@ -5,16 +5,17 @@ use zerocopy::{Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::scsi::Sense;
 
-const RSP: u8 = 0xc1;
-const CRED_REQ: u8 = 0x81;
-const T_LOGOUT: u8 = 0x80;
+pub(super) const RSP: u8 = 0xc1;
+pub(super) const CRED_REQ: u8 = 0x81;
+pub(super) const T_LOGOUT: u8 = 0x80;
+pub(super) const AER_REQ: u8 = 0x82;
 
-const RESPONSE_VALID: u8 = 1 << 0;
-const SENSE_VALID: u8 = 1 << 1;
-const OUT_OVER: u8 = 1 << 2;
-const OUT_UNDER: u8 = 1 << 3;
-const IN_OVER: u8 = 1 << 4;
-const IN_UNDER: u8 = 1 << 5;
+pub(super) const RESPONSE_VALID: u8 = 1 << 0;
+pub(super) const SENSE_VALID: u8 = 1 << 1;
+pub(super) const OUT_OVER: u8 = 1 << 2;
+pub(super) const OUT_UNDER: u8 = 1 << 3;
+pub(super) const IN_OVER: u8 = 1 << 4;
+pub(super) const IN_UNDER: u8 = 1 << 5;
 
 const CHECK_CONDITION: u8 = 0x02;
 const TASK_ABORTED: u8 = 0x40;

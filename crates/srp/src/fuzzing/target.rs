@@ -1,4 +1,4 @@
-//! Fuzz target: information units of two initiators.
+//! Information units of two initiators, for a target.
 
 use crate::scsi::{Fault, Identity, LogicalUnit, Operation};
 use crate::wire::{BufferFormats, LoginRequest, MultiChannel, Piece, PortId};
