@@ -1,13 +1,9 @@
 //! `weft nvme disconnect`: ends the processes in the background.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
-use rustix::process::{Pid, Signal, kill_process};
-use weft_tool::{errno, outln};
+use weft_tool::outln;
 
-use crate::limits::{DISCONNECT_POLLS_EVERY, DISCONNECTS_WITHIN};
 use crate::registry::{ControllerState, Registry};
 
 /// Options of `weft nvme disconnect`.
@@ -28,7 +24,7 @@ pub struct DisconnectArgs {
 /// There is no such device, or a process does not end.
 pub fn run(args: &DisconnectArgs) -> Result<()> {
     let registry = Registry::open()?;
-    let all = registry.controllers();
+    let all = registry.all();
     let (nqn, chosen) = match (&args.nqn, &args.device) {
         (Some(nqn), _) => (nqn.clone(), all.into_iter().filter(|found| found.subsystem == *nqn).collect()),
         (None, device) => {
@@ -36,7 +32,7 @@ pub fn run(args: &DisconnectArgs) -> Result<()> {
             (found.subsystem.clone(), vec![found])
         }
     };
-    end(&registry, &chosen)?;
+    registry.end(&chosen)?;
     outln!("NQN:{nqn} disconnected {} controller(s)", chosen.len());
     Ok(())
 }
@@ -50,33 +46,6 @@ fn named(all: &[ControllerState], device: &str) -> Result<ControllerState> {
     };
     let found = all.iter().find(is_it).cloned();
     found.with_context(|| format!("no device `{device}` is connected; `weft nvme list` shows those that are"))
-}
-
-/// Ends the processes, and waits for their end.
-fn end(registry: &Registry, controllers: &[ControllerState]) -> Result<()> {
-    for controller in controllers {
-        let pid = i32::try_from(controller.pid).ok().and_then(Pid::from_raw);
-        let pid = pid.with_context(|| format!("{}: its process is unknown", controller.device))?;
-        if let Err(error) = kill_process(pid, Signal::TERM)
-            && registry.is_held(controller)
-        {
-            bail!("{}: process {}: {}", controller.device, controller.pid, errno::text(&error.into()));
-        }
-    }
-    let until = Instant::now() + DISCONNECTS_WITHIN;
-    for controller in controllers {
-        while registry.is_held(controller) {
-            let seconds = Duration::as_secs(&DISCONNECTS_WITHIN);
-            ensure!(
-                Instant::now() < until,
-                "{}: process {} has not ended after {seconds} s; end it with `kill -9 {1}`",
-                controller.device,
-                controller.pid
-            );
-            std::thread::sleep(DISCONNECT_POLLS_EVERY);
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 mod connect;
 mod disconnect;
 mod discover;
-mod event_failure;
+mod failure;
 mod host;
 mod identifier;
 mod identity;

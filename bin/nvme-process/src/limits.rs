@@ -20,13 +20,5 @@ pub const DISCOVERS_WITHIN: Duration = Duration::from_secs(20);
 pub const READY_POLLS_EVERY: Duration = Duration::from_millis(20);
 /// Memory that commands of one controller lend to its target at a time, in bytes. Later commands wait; one always fits.
 pub const LENT_MEMORY_MAX: usize = 64 << 20;
-/// Controllers that one user is connected to at a time.
-pub const CONTROLLERS_MAX: usize = 256;
-/// Longest description of a controller, in bytes: with a thousand namespaces it has about 150 KiB.
-pub const STATE_BYTES_MAX: u64 = 4 << 20;
-/// Time for a process in the background to end, once it is asked to.
-pub const DISCONNECTS_WITHIN: Duration = Duration::from_secs(20);
-/// Time between two looks whether it has ended.
-pub const DISCONNECT_POLLS_EVERY: Duration = Duration::from_millis(20);
 /// Data of `weft nvme read`, `write` and `compare`, in bytes.
 pub const COMMAND_BYTES_MAX: u64 = 256 << 20;

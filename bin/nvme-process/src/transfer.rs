@@ -102,7 +102,7 @@ fn operation(direction: Direction, offset: u64, length: u32, durable: bool) -> O
 /// Finds the controller of a namespace's device, and the size of its blocks.
 fn find(device: &str) -> Result<(ControllerState, u32, u32)> {
     let name = device.strip_prefix("/dev/").unwrap_or(device);
-    for controller in Registry::open()?.controllers() {
+    for controller in Registry::open()?.all() {
         let found = controller.namespaces.iter().find(|namespace| controller.namespace_device(namespace.id) == name);
         if let Some((id, block_bytes)) = found.map(|namespace| (namespace.id, namespace.block_bytes)) {
             return Ok((controller, id, block_bytes));

@@ -8,31 +8,37 @@
 //! - [`Workers`] are threads that do work which may wait for a disk, so that one thread can drive all connections;
 //! - [`Statistics`] counts for the line at a connection's end;
 //! - [`ending_signals`] are those that end a service;
-//! - [`detached`] keeps a process in the background;
+//! - [`ActiveConnection`] is an initiator's connection, with the memory that its commands lend;
+//! - [`detached`] keeps a process in the background, and [`registry`] lets others find it;
 //! - [`nbd`] offers disks to programs of this machine.
 #![forbid(unsafe_code)]
 
+mod active;
 pub mod detached;
 mod endpoint;
+mod event_failure;
 mod identifier;
 mod lending;
 pub mod limits;
 mod listener;
 pub mod nbd;
 mod pool;
+pub mod registry;
 mod signals;
 mod statistics;
 mod store;
 mod transfers;
 mod workers;
 
+pub use active::{ActiveConnection, ConnectionRequest, LentMemory, LoanName, Received};
 pub use endpoint::{Broken, Completed, Endpoint, EndpointConfig, Work};
+pub use event_failure::event_failure;
 pub use identifier::identifier;
 pub use lending::{Lender, Loan};
 pub use listener::{channel, listen};
 pub use pool::{Pool, size_class};
 pub use signals::ending_signals;
-pub use statistics::Statistics;
+pub use statistics::{Statistics, size_text};
 pub use store::{Data, Geometry, Store};
 pub use transfers::{Direction, Piece, TransferError, Transferred, Transfers};
 pub use workers::Workers;

@@ -1,4 +1,6 @@
-//! Limits of an endpoint, a pool and a store.
+//! Limits of an endpoint, a pool, a store, and of processes in the background.
+
+use std::time::Duration;
 
 /// Requests posted to a queue pair's send queue at a time; later ones wait in memory.
 pub const SEND_DEPTH: usize = 256;
@@ -14,3 +16,17 @@ pub const NBD_CLIENTS_MAX: usize = 64;
 pub const COMPLAINTS_MAX: u32 = 20;
 /// Bytes that a thread writes at a time where a file system cannot set ranges.
 pub const ZEROES_BYTES: usize = 64 << 10;
+/// Time limit of one step of the connection manager, in milliseconds.
+pub const CM_STEP_MS: i32 = 2000;
+/// RDMA READs of a target in progress on one connection.
+pub const PEER_READS_MAX: u8 = 16;
+/// Batches of completions in one turn of an initiator's connection.
+pub const POLLS_PER_TURN: usize = 8;
+/// Processes of one kind in the background, of one user at a time.
+pub const REGISTERED_MAX: usize = 256;
+/// Longest description of a process in the background, in bytes: with a thousand disks it has about 150 KiB.
+pub const STATE_BYTES_MAX: u64 = 4 << 20;
+/// Time for a process in the background to end, once it is asked to.
+pub const DISCONNECTS_WITHIN: Duration = Duration::from_secs(20);
+/// Time between two looks whether it has ended.
+pub const DISCONNECT_POLLS_EVERY: Duration = Duration::from_millis(20);

@@ -28,11 +28,12 @@ impl fmt::Display for Statistics {
         let seconds = self.since.elapsed().as_secs();
         let plural = if self.answered == 1 { "" } else { "s" };
         write!(f, "{} {}{plural}, ", self.answered, self.request)?;
-        write!(f, "{} read and {} written by RDMA, in {seconds} s", size(self.bytes_out), size(self.bytes_in))
+        write!(f, "{} read and {} written by RDMA, in {seconds} s", size_text(self.bytes_out), size_text(self.bytes_in))
     }
 }
 
-fn size(bytes: u64) -> String {
+/// Returns a size in binary units.
+pub fn size_text(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
         1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
@@ -51,6 +52,6 @@ mod tests {
             Statistics { answered: 1, bytes_in: 1536, bytes_out: 5 << 20, ..Statistics::new("call") }.to_string();
         assert_eq!(line, "1 call, 5.0 MiB read and 1.5 KiB written by RDMA, in 0 s");
         assert!(Statistics::new("command").to_string().starts_with("0 commands, "));
-        assert_eq!((size(0), size(3 << 30)), ("0 B".into(), "3.0 GiB".into()));
+        assert_eq!((size_text(0), size_text(3 << 30)), ("0 B".into(), "3.0 GiB".into()));
     }
 }

@@ -98,7 +98,7 @@ pub enum Command {
     Nfs(weft_nfs::NfsArgs),
     /// Serve and use NVMe namespaces over RDMA: weft nvme target --namespace FILE, weft nvme connect -a TARGET -n NQN
     Nvme(weft_nvme_process::NvmeArgs),
-    /// Serve SCSI disks over RDMA: weft srp target --lun FILE
+    /// Serve and use SCSI disks over RDMA: weft srp target --lun FILE, weft srp connect LOGIN
     Srp(weft_srp_process::SrpArgs),
     /// Reliable Datagram Sockets: ping a host, list connections, and the service of weft run --rds
     Rds(weft_rds_process::RdsArgs),

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use weft_interop::guest::{Additions, Driver};
 use weft_interop::guest_peer::GUEST_V4;
-use weft_interop::nvme_host::{DISK, HOST, LIMIT, NvmeHost, TOOLS};
+use weft_interop::nbd_host::{LIMIT, NbdHost, TOOLS, qemu_check};
+use weft_interop::nvme_host::{DISK, HOST, NvmeHost};
 use weft_interop::{Peer, Table, Who, guest, skip, table};
 
 /// MTU of the cable.
@@ -185,21 +186,9 @@ impl Linux {
     }
 
     fn qemu(&self) -> Result<()> {
-        let text = self.host().script(&format!(
-            "head -c 6000000 /dev/urandom > data; truncate -s {}M data
-             qemu-img convert -n -f raw -O raw data \"$U\"; qemu-img compare -f raw -F raw data \"$U\"
-             qemu-img info \"$U\"; qemu-img convert -f raw -O qcow2 \"$U\" copy; qemu-img compare -f qcow2 -F raw copy data
-             qemu-io -f raw -c 'write -P 0x5a 1M 64k' -c 'write -f -P 0x5b 1088k 64k' -c 'flush' -c 'read -P 0x5a 1M 64k' \
-              -c 'write -z 2M 128k' -c 'write -z -u 3M 128k' -c 'discard 4M 128k' -c 'read -P 0 2M 128k' -c 'read -P 0 3M 128k' \"$U\"",
-            mebibytes()
-        ))?;
-        ensure!(text.matches("Images are identical.").count() == 2, "{text}");
-        ensure!(text.contains("file format: raw") && !text.contains("failed"), "{text}");
-        let bytes = self.guest(&format!(
-            "z() {{ dd if={GUEST_DISK} bs=64k skip=$1 count=$2 2>/dev/null | tr -d \"$3\" | wc -c; }}
-             z 16 1 Z; z 17 1 '['; z 32 2 '\\0'; z 48 2 '\\0'; z 64 2 '\\0'"
-        ))?;
-        ensure!(bytes.split_whitespace().all(|count| count == "0"), "{bytes}");
+        self.host().qemu(mebibytes())?;
+        let bytes = self.guest(&qemu_check(GUEST_DISK))?;
+        ensure!(bytes.split_whitespace().eq(["0"; 5]), "{bytes}");
         Ok(())
     }
 

@@ -6,7 +6,8 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use std::path::PathBuf;
 use std::time::Duration;
-use weft_interop::nvme_host::{DISK, LIMIT, NvmeHost, STARTS_WITHIN, TOOLS};
+use weft_interop::nbd_host::{LIMIT, NbdHost, STARTS_WITHIN, TOOLS};
+use weft_interop::nvme_host::{DISK, NvmeHost};
 use weft_interop::proc::Proc;
 use weft_interop::{Fabric, Lab, Shape, Table, Who, product, skip};
 

@@ -1,10 +1,10 @@
 //! `weft nvme connect`: a process in the background that holds a controller, and offers its namespaces to programs of this
 //! machine as NBD exports.
 //!
-//! `bridge` is the loop between NBD and the controller, `translate` has the words of both; the registry knows the process.
+//! `disks` has the namespaces as NBD's disks, `translate` the words of both; the registry knows the process.
 
 mod args;
-mod bridge;
+mod disks;
 mod translate;
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use weft_client::Which;
 use weft_nvme::wire::nqn_error;
 use weft_nvme::{HostConfig, HostName};
 use weft_rdma_service::detached;
-use weft_rdma_service::nbd::NbdServer;
+use weft_rdma_service::nbd::{Bridge, NbdServer};
 use weft_tool::outln;
 
 pub use args::ConnectArgs;
@@ -22,7 +22,7 @@ pub use args::ConnectArgs;
 use crate::host::{Driver, Target};
 use crate::identity;
 use crate::registry::{Claim, ControllerState, Registry};
-use bridge::Bridge;
+use disks::Namespaces;
 
 /// Connects, and leaves a process in the background.
 ///
@@ -90,7 +90,7 @@ fn serve(args: &ConnectArgs, host: &HostName) -> Result<()> {
     if args.detached {
         detached::ready()?;
     }
-    Bridge::new(driver, server, claim, signals)?.run()
+    Bridge::new(Namespaces::new(driver, claim), server, signals)?.run()
 }
 
 /// Takes a device name.

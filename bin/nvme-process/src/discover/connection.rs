@@ -16,7 +16,7 @@ use weft_nvme::wire::{COMMAND_LEN, COMPLETION_LEN, Completion, ConnectRequest, H
 use weft_rdma_service::{Completed, Endpoint, EndpointConfig, Work};
 use weft_tool::errno;
 
-use crate::event_failure::event_failure;
+use crate::failure::event_failure;
 use crate::limits::READS_IN_PROGRESS;
 
 /// Entries of the queue: the fewest that an admin queue has.

@@ -11,9 +11,10 @@ use weft_nvme::{
     CommandData, Content, ControllerInfo, HostAction, HostConfig, HostController, HostEvent, LostReason, NamespaceInfo,
     Operation, Outcome, Outgoing, RequestFailure, RequestKey, SlotKey,
 };
+use weft_rdma_service::Received;
 use weft_sys::epoll::{Epoll, Interest, Ready};
 
-use super::queue::{Queue, Received};
+use super::queue::Queue;
 use crate::limits::LENT_MEMORY_MAX;
 
 const CHANNEL: u64 = 0;
@@ -234,8 +235,8 @@ impl Driver {
         let Some(queue) = self.queues.get_mut(&number) else { return };
         let mut received: Vec<Received> = Vec::new();
         let polled = queue.poll(&mut received);
-        for Received { capsule, invalidated } in received {
-            self.host.handle_capsule(self.now(), number, &capsule, invalidated);
+        for Received { bytes, invalidated } in received {
+            self.host.handle_capsule(self.now(), number, &bytes, invalidated);
             self.act();
         }
         match polled {

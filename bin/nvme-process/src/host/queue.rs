@@ -1,68 +1,18 @@
-//! Queue of a controller: one connection to the target, from the resolution of its address on, with the memory that commands
-//! lend.
+//! Queue of a controller: one connection to the target.
 
-use std::collections::BTreeMap;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
-use weft_abi_types::{
-    IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ESTABLISHED,
-    RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_PS_TCP,
-};
-use weft_client::rdmacm::{CmId, ConnParam, Event, EventChannel, IdKey, SockAddr};
-use weft_client::verbs::Pd;
+use weft_client::rdmacm::{Event, EventChannel, IdKey, SockAddr};
 use weft_nvme::wire::{COMPLETION_LEN, ConnectRequest, HostMemory};
-use weft_rdma_service::{Broken, Completed, Endpoint, EndpointConfig, Lender, Loan, Work};
-use weft_tool::errno;
+use weft_rdma_service::{ActiveConnection, ConnectionRequest, EndpointConfig, Received};
 
-use crate::event_failure::event_failure;
-use crate::limits::READS_IN_PROGRESS;
-
-/// Time limit of one step of the connection manager, in milliseconds.
-const STEP_MS: i32 = 2000;
-const RETRIES: u8 = 7;
-/// Infinite: a target posts its receives before it accepts, but loses time on other things.
-const RNR_RETRIES: u8 = 7;
-/// Batches of completions in one turn.
-const POLLS_PER_TURN: usize = 8;
-/// Requests of a command: the bind of its window, and its SEND.
-const ROOM_OF_COMMAND: usize = 2;
-
-/// Capsule of the target, and the key that its SEND invalidated.
-#[derive(Debug)]
-pub struct Received {
-    /// The capsule.
-    pub capsule: Vec<u8>,
-    /// The key.
-    pub invalidated: Option<u32>,
-}
-
-/// Queue pair and memory of a connection.
-#[derive(Debug)]
-struct Parts {
-    endpoint: Endpoint<()>,
-    lender: Lender,
-    /// Memory of commands in progress, by their identifiers.
-    loans: BTreeMap<u16, Loan>,
-}
+use crate::failure::event_failure;
 
 /// Connection to the target. Dropping it ends the connection.
 #[derive(Debug)]
 pub struct Queue {
-    // Destroyed before the id.
-    parts: Option<Parts>,
-    is_ready: bool,
-    id: CmId,
-    request: ConnectRequest,
-    capsule_bytes: u32,
-}
-
-fn text(error: io::Error) -> String {
-    errno::text(&error)
-}
-
-fn broken(broken: Broken) -> String {
-    broken.to_string()
+    connection: ActiveConnection,
+    number: u16,
 }
 
 impl Queue {
@@ -76,24 +26,33 @@ impl Queue {
         request: ConnectRequest,
         capsule_bytes: u32,
     ) -> Result<Queue, String> {
-        let id = CmId::new(channel, RDMA_PS_TCP).map_err(text)?;
-        id.resolve_addr(None, target, STEP_MS).map_err(text)?;
-        Ok(Queue { parts: None, is_ready: false, id, request, capsule_bytes })
+        let connection = ConnectionRequest {
+            sizes: EndpointConfig {
+                receives: request.host_receives.into(),
+                receive_bytes: COMPLETION_LEN,
+                sends: request.host_sends.into(),
+                send_bytes: capsule_bytes as usize,
+            },
+            private_data: request.to_bytes().to_vec(),
+            failure: event_failure,
+        };
+        let connection = ActiveConnection::start(channel, target, connection)?;
+        Ok(Queue { connection, number: request.queue_id })
     }
 
     /// Key of the connection's events.
     pub fn key(&self) -> IdKey {
-        self.id.key()
+        self.connection.key()
     }
 
     /// Number of the queue.
     pub fn number(&self) -> u16 {
-        self.request.queue_id
+        self.number
     }
 
     /// Descriptor of completions, once the connection is there.
     pub fn completions(&self) -> Option<BorrowedFd<'_>> {
-        self.parts.as_ref().map(|parts| parts.endpoint.as_fd())
+        self.connection.completions()
     }
 
     /// Handles an event of the connection manager. Returns whether the connection is made now.
@@ -101,46 +60,12 @@ impl Queue {
     /// # Errors
     /// The connection cannot be made, or has ended.
     pub fn on_event(&mut self, event: &Event) -> Result<bool, String> {
-        match (event.kind, self.parts.is_some(), self.is_ready) {
-            (RDMA_CM_EVENT_ADDR_RESOLVED, false, _) => self.id.resolve_route(STEP_MS).map_err(text).map(|()| false),
-            (RDMA_CM_EVENT_ROUTE_RESOLVED, false, _) => {
-                self.parts = Some(self.connect().map_err(text)?);
-                Ok(false)
-            }
-            (RDMA_CM_EVENT_ESTABLISHED, true, false) => {
-                self.is_ready = true;
-                Ok(true)
-            }
-            _ => Err(event_failure(event)),
-        }
-    }
-
-    fn connect(&self) -> io::Result<Parts> {
-        let pd = Pd::new(&self.id.context()?)?;
-        let config = EndpointConfig {
-            receives: self.request.host_receives.into(),
-            receive_bytes: COMPLETION_LEN,
-            sends: self.request.host_sends.into(),
-            send_bytes: self.capsule_bytes as usize,
-        };
-        let endpoint = Endpoint::new(&self.id, &pd, config)?;
-        let lender = Lender::new(&pd)?;
-        let reads = u8::try_from(pd.context().query_device()?.orig_attr.max_qp_rd_atom).unwrap_or(u8::MAX);
-        self.id.connect(&ConnParam {
-            private_data: self.request.to_bytes().to_vec(),
-            // The target READs, and this end does not.
-            responder_resources: reads.clamp(1, READS_IN_PROGRESS),
-            initiator_depth: 0,
-            retry_count: RETRIES,
-            rnr_retry_count: RNR_RETRIES,
-            qp_num: 0,
-        })?;
-        Ok(Parts { endpoint, lender, loans: BTreeMap::new() })
+        self.connection.on_event(event).map(|made| made.is_some())
     }
 
     /// Whether the send queue has room for a command.
     pub fn has_room(&self) -> bool {
-        self.parts.as_ref().is_some_and(|parts| parts.endpoint.room() >= ROOM_OF_COMMAND)
+        self.connection.has_room()
     }
 
     /// Lends memory for a command: with these bytes, for the target to read, or for `length` bytes that it writes.
@@ -148,19 +73,8 @@ impl Queue {
     /// # Errors
     /// No memory can be registered.
     pub fn lend(&mut self, command: u16, bytes: Option<&[u8]>, length: u32) -> Result<HostMemory, String> {
-        let parts = self.parts.as_mut().ok_or("the connection has ended")?;
-        let access = if bytes.is_some() { IBV_ACCESS_REMOTE_READ } else { IBV_ACCESS_REMOTE_WRITE };
-        let advice = "raise the limit of locked memory (ulimit -l)";
-        let lent = parts.lender.lend(length as usize, access);
-        let mut loan = lent.map_err(|error| format!("memory cannot be registered: {}; {advice}", text(error)))?;
-        if let Some(bytes) = bytes {
-            loan.memory().write(0, bytes);
-        }
-        loan.bind(&mut parts.endpoint).map_err(broken)?;
-        let invalidate = parts.lender.takes_invalidation();
-        let memory = HostMemory { address: loan.address(), length, key: loan.key(), invalidate };
-        parts.loans.insert(command, loan);
-        Ok(memory)
+        let lent = self.connection.lend(command.into(), bytes, length)?;
+        Ok(HostMemory { address: lent.address, length, key: lent.key, invalidate: lent.invalidate })
     }
 
     /// Sends a capsule.
@@ -168,24 +82,12 @@ impl Queue {
     /// # Errors
     /// The connection broke.
     pub fn send(&mut self, bytes: Vec<u8>) -> Result<(), String> {
-        let parts = self.parts.as_mut().ok_or("the connection has ended")?;
-        parts.endpoint.post(Work::Send { bytes, invalidate: None, holds: None }).map_err(broken)
+        self.connection.send(bytes)
     }
 
     /// Takes memory of a command back: the target can no longer reach it. Copies its first bytes.
     pub fn release(&mut self, command: u16, is_invalid: bool, into: &mut [u8]) {
-        let Some(parts) = &mut self.parts else { return };
-        let Some(mut loan) = parts.loans.remove(&command) else { return };
-        if is_invalid {
-            loan.invalidated();
-        } else {
-            loan.revoke();
-        }
-        let length = into.len().min(loan.memory().len());
-        if let Some(into) = into.get_mut(..length) {
-            loan.memory().read(0, into);
-        }
-        parts.lender.give(loan);
+        self.connection.release(command.into(), is_invalid, into);
     }
 
     /// Takes the event that made the descriptor of completions readable.
@@ -193,7 +95,7 @@ impl Queue {
     /// # Errors
     /// The connection broke.
     pub fn on_readable(&self) -> Result<(), String> {
-        self.parts.as_ref().map_or(Ok(()), |parts| parts.endpoint.on_readable().map_err(broken))
+        self.connection.on_readable()
     }
 
     /// Takes completions, and appends the target's capsules. Returns whether there may be more.
@@ -201,30 +103,6 @@ impl Queue {
     /// # Errors
     /// The connection broke.
     pub fn poll(&mut self, received: &mut Vec<Received>) -> Result<bool, String> {
-        let Some(parts) = &mut self.parts else { return Ok(false) };
-        let mut completed = Vec::new();
-        for _ in 0..POLLS_PER_TURN {
-            let has_more = parts.endpoint.poll(&mut completed).map_err(broken)?;
-            for event in completed.drain(..) {
-                if let Completed::Received { slot, len, invalidated } = event {
-                    let mut capsule = Vec::new();
-                    parts.endpoint.take_received(slot, len, &mut capsule).map_err(broken)?;
-                    received.push(Received { capsule, invalidated });
-                }
-            }
-            if !has_more {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        if self.is_ready {
-            // It fails if the target was first.
-            let _ = self.id.disconnect();
-        }
+        self.connection.poll(received)
     }
 }

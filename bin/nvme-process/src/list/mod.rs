@@ -21,7 +21,7 @@ pub struct ListArgs {
 /// # Errors
 /// There is no place for connections.
 pub fn run(args: &ListArgs) -> Result<()> {
-    let controllers = Registry::open()?.controllers();
+    let controllers = Registry::open()?.all();
     let text = if args.output_format.is_json() { print::json(&controllers)? } else { print::text(&controllers) };
     weft_tool::output::print(&text);
     Ok(())

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use weft_rdma_service::nbd::nbd_uri;
 
-use crate::registry::{ControllerState, NamespaceState, nbd_uri};
+use crate::registry::{ControllerState, NamespaceState};
 
 /// Prefixes of decimal units.
 const UNITS: [&str; 6] = ["", "k", "M", "G", "T", "P"];
@@ -29,7 +30,7 @@ pub fn text(controllers: &[ControllerState]) -> String {
                 &usage,
                 &format(namespace.block_bytes),
                 &controller.firmware,
-                &nbd_uri(&controller.socket, namespace.id),
+                &nbd_uri(&controller.socket, &namespace.id.to_string()),
             ]);
         }
     }
@@ -87,7 +88,7 @@ fn device(controller: &ControllerState, namespace: &NamespaceState) -> Value {
         "PhysicalSize": namespace.blocks * bytes,
         "SectorSize": namespace.block_bytes,
         "ReadOnly": namespace.read_only,
-        "NbdUri": nbd_uri(&controller.socket, namespace.id),
+        "NbdUri": nbd_uri(&controller.socket, &namespace.id.to_string()),
         "SubsystemNQN": controller.subsystem,
         "HostNQN": controller.host_nqn,
         "Transport": "rdma",

@@ -7,6 +7,7 @@ use clap::Args;
 use weft_srp::limits::SRP_PORT;
 use weft_srp::wire::PortId;
 
+use crate::hex;
 use crate::limits::CONNECTIONS;
 
 /// Options of `weft srp target`.
@@ -17,7 +18,7 @@ pub struct TargetArgs {
     pub luns: Vec<PathBuf>,
     /// GUID of the target, 16 hexadecimal digits: initiators log in with it as id_ext and as ioc_guid [default: made from
     /// the machine and the first file]
-    #[arg(long, value_name = "GUID", value_parser = guid)]
+    #[arg(long, value_name = "GUID", value_parser = hex::number)]
     pub guid: Option<u64>,
     /// Let only this initiator log in, 32 hexadecimal digits; repeat for several [default: all initiators]
     #[arg(long = "allow-initiator", value_name = "ID", value_parser = port_id)]
@@ -42,25 +43,6 @@ pub struct TargetArgs {
     pub system: bool,
 }
 
-fn guid(text: &str) -> Result<u64, String> {
-    let digits = text.strip_prefix("0x").unwrap_or(text);
-    let is_hex = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let number = u64::from_str_radix(digits, 16).ok().filter(|_| is_hex);
-    number.ok_or_else(|| "not up to 16 hexadecimal digits".to_owned())
-}
-
 fn port_id(text: &str) -> Result<PortId, String> {
     PortId::parse(text).ok_or_else(|| "not up to 32 hexadecimal digits".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn guids_are_hexadecimal() {
-        assert_eq!(guid("0x00ff"), Ok(255));
-        assert_eq!(guid("FFFFFFFFFFFFFFFF"), Ok(u64::MAX));
-        assert!(["", "0x", "-1", "10000000000000000", "x"].iter().all(|text| guid(text).is_err()));
-    }
 }

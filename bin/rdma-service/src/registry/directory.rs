@@ -6,15 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-const NAME: &str = "weft-nvme";
-
-/// Returns this user's directory, which other users cannot enter.
+/// Returns this user's directory of this name, which other users cannot enter.
 ///
 /// # Errors
 /// There is no place for it.
-pub fn own() -> Result<PathBuf> {
+pub fn own(name: &str) -> Result<PathBuf> {
     let uid = rustix::process::geteuid().as_raw();
-    let places = places(uid, std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), &std::env::temp_dir());
+    let places = places(name, uid, std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), &std::env::temp_dir());
     let mut refused = Vec::new();
     for place in places {
         match make(&place, uid) {
@@ -26,11 +24,11 @@ pub fn own() -> Result<PathBuf> {
 }
 
 /// Returns the places to try.
-fn places(uid: u32, runtime: Option<PathBuf>, temporary: &Path) -> Vec<PathBuf> {
+fn places(name: &str, uid: u32, runtime: Option<PathBuf>, temporary: &Path) -> Vec<PathBuf> {
     let of_root = (uid == 0).then(|| PathBuf::from("/run"));
     let runtime = runtime.filter(|directory| directory.is_absolute());
-    let mut places: Vec<PathBuf> = runtime.into_iter().chain(of_root).map(|directory| directory.join(NAME)).collect();
-    places.push(temporary.join(format!("{NAME}-{uid}")));
+    let mut places: Vec<PathBuf> = runtime.into_iter().chain(of_root).map(|directory| directory.join(name)).collect();
+    places.push(temporary.join(format!("{name}-{uid}")));
     places
 }
 
@@ -56,15 +54,15 @@ mod tests {
     fn the_runtime_directory_comes_first() {
         let temporary = Path::new("/tmp");
         let own = Some(PathBuf::from("/run/user/5"));
-        assert_eq!(places(0, None, temporary)[0], Path::new("/run/weft-nvme"));
-        assert_eq!(places(0, own, temporary)[0], Path::new("/run/user/5/weft-nvme"));
-        assert_eq!(places(5, Some("relative".into()), temporary), [Path::new("/tmp/weft-nvme-5")]);
+        assert_eq!(places("weft-nvme", 0, None, temporary)[0], Path::new("/run/weft-nvme"));
+        assert_eq!(places("weft-nvme", 0, own, temporary)[0], Path::new("/run/user/5/weft-nvme"));
+        assert_eq!(places("weft-nvme", 5, Some("relative".into()), temporary), [Path::new("/tmp/weft-nvme-5")]);
     }
 
     #[test]
     fn a_directory_that_others_may_change_is_refused() {
         let uid = rustix::process::geteuid().as_raw();
-        let directory = std::env::temp_dir().join(format!("weft-nvme-directory-{}", std::process::id()));
+        let directory = std::env::temp_dir().join(format!("weft-directory-{}", std::process::id()));
         make(&directory, uid).expect("made");
         make(&directory, uid).expect("there");
         assert!(make(&directory, uid + 1).is_err());

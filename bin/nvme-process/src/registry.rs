@@ -1,8 +1,14 @@
-//! Description of a connected controller.
+//! Description of a connected controller, and the registry of those.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use weft_rdma_service::registry::{self, Registered};
+
+/// Registry of the connected controllers.
+pub type Registry = registry::Registry<ControllerState>;
+/// Place of this process.
+pub type Claim = registry::Claim<ControllerState>;
 
 /// Namespace of a connected controller.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -75,42 +81,41 @@ impl ControllerState {
         }
     }
 
-    /// Whether both lead the same host to the same subsystem by the same port.
-    pub fn is_like(&self, other: &ControllerState) -> bool {
-        let key = |state: &ControllerState| {
-            (state.address.clone(), state.service, state.subsystem.clone(), state.host_nqn.clone(), state.system)
-        };
-        key(self) == key(other)
-    }
-
     /// Returns the name of a namespace's device, such as `nvme0n1`.
     pub fn namespace_device(&self, namespace: u32) -> String {
         format!("{}n{namespace}", self.device)
     }
 }
 
-/// Returns the URI by which NBD clients reach a namespace.
-pub fn nbd_uri(socket: &Path, namespace: u32) -> String {
-    let escaped: String = socket.to_string_lossy().bytes().map(escape).collect();
-    format!("nbd+unix:///{namespace}?socket={escaped}")
-}
+impl Registered for ControllerState {
+    const DIRECTORY: &'static str = "weft-nvme";
+    const PREFIX: &'static str = "nvme";
+    const DUPLICATE_ADVICE: &'static str = "`weft nvme list` shows its namespaces, --duplicate-connect connects again";
+    const DISCONNECT_ADVICE: &'static str = "disconnect some with `weft nvme disconnect`";
 
-fn escape(byte: u8) -> String {
-    if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
-        char::from(byte).to_string()
-    } else {
-        format!("%{byte:02X}")
+    fn device(&self) -> &str {
+        &self.device
+    }
+
+    fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    fn place(&mut self, device: String, socket: PathBuf) {
+        (self.device, self.socket) = (device, socket);
+    }
+
+    fn is_like(&self, other: &ControllerState) -> bool {
+        let key = |state: &ControllerState| {
+            (state.address.clone(), state.service, state.subsystem.clone(), state.host_nqn.clone(), state.system)
+        };
+        key(self) == key(other)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_uri_names_export_and_socket() {
-        assert_eq!(nbd_uri(Path::new("/run/a b/s"), 2), "nbd+unix:///2?socket=/run/a%20b/s");
-    }
 
     #[test]
     fn another_port_or_host_is_another_connection() {

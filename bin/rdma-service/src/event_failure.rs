@@ -2,16 +2,16 @@
 
 use weft_abi_types::{RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_UNREACHABLE};
 use weft_client::rdmacm::Event;
-use weft_nvme::wire::RequestError;
 use weft_tool::errno;
 
-/// Returns the reason for which an event ends a host's connection.
-pub fn event_failure(event: &Event) -> String {
+/// Returns the reason for which an event ends a connection to a target. `target` is the kind of target that was expected;
+/// `refusal` reads the private data of a refusal.
+pub fn event_failure(event: &Event, target: &str, refusal: impl Fn(&[u8]) -> Option<String>) -> String {
     let private_data = event.peer.as_ref().map(|peer| &peer.private_data[..]).unwrap_or_default();
     match event.kind {
-        RDMA_CM_EVENT_REJECTED => match RequestError::parse(private_data) {
+        RDMA_CM_EVENT_REJECTED => match refusal(private_data) {
             Some(reason) => format!("the target refused the connection: {reason}"),
-            None => "the connection was refused; does an NVMe target listen there?".to_owned(),
+            None => format!("the connection was refused; does {target} listen there?"),
         },
         RDMA_CM_EVENT_DISCONNECTED => "the target disconnected".to_owned(),
         RDMA_CM_EVENT_UNREACHABLE => "the target does not answer".to_owned(),
