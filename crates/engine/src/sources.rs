@@ -174,7 +174,7 @@ mod tests {
             capture: None,
             hops: None,
         };
-        let mut pump = Pump::new(PumpConfig { slot: 1, seed: [1; 4], privileged: false, stack });
+        let mut pump = Pump::new(PumpConfig { slot: 1, seed: [1; 4], privileged: false, strict: None, stack });
         let sources = Sources::new(&mut pump).unwrap();
         let (streams, socket) = (Epoll::new().unwrap(), EventFd::new().unwrap());
         streams.add(&socket, 0, Interest::READ).unwrap();

@@ -67,6 +67,7 @@ impl Node {
             slot,
             seed: [u64::from(slot), 2, 3, 4],
             privileged: false,
+            strict: None,
             stack: StackConfig {
                 v4,
                 v6,
