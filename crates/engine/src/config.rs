@@ -52,7 +52,9 @@ pub fn strict() -> Result<Option<u64>, EngineError> {
     if text.is_empty() {
         return Ok(None);
     }
-    let wrong = || EngineError::new(EngineError::EINVAL, format!("WEFT_STRICT: {text:?} is no seed, a whole number of 64 bits"));
+    let wrong = || {
+        EngineError::new(EngineError::EINVAL, format!("WEFT_STRICT: {text:?} is no seed, a whole number of 64 bits"))
+    };
     text.parse().map(Some).map_err(|_| wrong())
 }
 

@@ -76,7 +76,7 @@ impl Linux {
              test -d {TARGET} || mount -t configfs none /sys/kernel/config
              mkdir -p {TARGET}/core/fileio_0/disk; cd {TARGET}/core/fileio_0/disk
              echo 'fd_dev_name={GUEST_DISK},fd_dev_size={bytes},fd_buffered_io=1' > control; echo 1 > enable
-             echo 1 > attrib/emulate_tpu; echo 1 > attrib/emulate_tpws
+             echo 1 > attrib/emulate_tpu; echo 1 > attrib/emulate_tpws; echo weft-1 > wwn/vpd_unit_serial
              mkdir -p {TARGET}/srpt; echo {PORT} > {TARGET}/srpt/discovery_auth/rdma_cm_port
              gid=$(cat /sys/class/infiniband/rxe0/ports/1/gids/0 | tr -d :); mkdir -p {TARGET}/srpt/0x$gid/0x$gid; cd {TARGET}/srpt/0x$gid/0x$gid
              mkdir lun/lun_0; ln -s {TARGET}/core/fileio_0/disk lun/lun_0/disk
@@ -199,7 +199,7 @@ impl Linux {
 
     fn loss(&self) -> Result<()> {
         self.connect(&[], &[("WEFT_FAULT", "loss=1%,seed=7")])?;
-        let done = self.host().copies(4).and_then(|()| self.same("data"));
+        let done = self.host().copies(1).and_then(|()| self.same("data"));
         done.and(self.host().disconnect())
     }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use weft_interop::{Lab, Pair, Shape, Table, Who, skip, table};
 
-const NEEDED: &[&str] = &["ip", "cc", "/usr/include/infiniband/verbs.h", "ib_write_lat", "ibv_rc_pingpong", "rping"];
+const NEEDED: &[&str] = &["ip", "cc", "/usr/include/infiniband/verbs.h", "ib_write_lat", "ibv_rc_pingpong"];
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/strict/unpromised.c");
 /// Programs of the C file, and what strict mode makes them say.
 const UNPROMISED: &[(&str, &str)] = &[
@@ -30,11 +30,10 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ib_atomic_bw", "-n 500"),
     ("ib_send_bw", "-c UD -n 500 -s 1024"),
     // Not ib_send_lat -e: it takes an event of its send queue for one of its receive queue, and relies on their order.
-    ("ibv_rc_pingpong", "-n 200"),
-    ("ibv_rc_pingpong", "-e -n 200"),
-    ("ibv_uc_pingpong", "-n 50"),
-    ("ibv_srq_pingpong", "-n 200"),
-    ("rping", "-C 20"),
+    ("ibv_rc_pingpong", "-g 0 -n 200"),
+    ("ibv_rc_pingpong", "-g 0 -e -n 200"),
+    ("ibv_uc_pingpong", "-g 0 -n 50"),
+    ("ibv_srq_pingpong", "-g 0 -n 200"),
 ];
 
 #[test]

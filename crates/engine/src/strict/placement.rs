@@ -98,7 +98,8 @@ mod tests {
             assert_eq!(memory[..8], [1; 8]);
             assert_eq!((&memory[8..16], &memory[16..32], &memory[40..48]), (&[3; 8][..], &[1; 16][..], &[2; 8][..]));
             torn += usize::from(order.iter().filter(|addr| **addr < 32).count() == 3);
-            swapped += usize::from(order.iter().position(|addr| *addr == 40) < order.iter().position(|addr| *addr == 0));
+            swapped +=
+                usize::from(order.iter().position(|addr| *addr == 40) < order.iter().position(|addr| *addr == 0));
         }
         assert!(swapped > 20 && torn == 200, "{swapped} {torn}");
     }
