@@ -55,9 +55,23 @@ pub fn http(side: &Side, port: u16, method: &str, path: &str, headers: &str, bod
     let head =
         format!("{method} {path} HTTP/1.1\r\n{host}Connection: close\r\nContent-Length: {length}\r\n{headers}\r\n");
     stream.write_all((head + body).as_bytes())?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
+    let (mut answer, mut part) = (Vec::new(), [0; 16 << 10]);
+    // chromedriver leaves connections open, whatever the request says.
+    while !is_whole(&answer) {
+        match stream.read(&mut part)? {
+            0 => break,
+            length => answer.extend_from_slice(&part[..length]),
+        }
+    }
     Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// Returns whether an answer has come as far as its Content-Length says.
+fn is_whole(answer: &[u8]) -> bool {
+    let Some(head) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return false };
+    let text = String::from_utf8_lossy(&answer[..head]).to_lowercase();
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
+    length.is_some_and(|length| answer.len() >= head + 4 + length)
 }
 
 /// A browser with one page.
