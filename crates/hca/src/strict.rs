@@ -66,7 +66,7 @@ impl Strict {
         let ticks = self.rng.next_u32().is_multiple_of(2);
         for (odds, longest) in HOLDS {
             if roll < odds {
-                let nanos = u64::from(self.rng.next_u32()) * longest.as_nanos() as u64 >> 32;
+                let nanos = (u64::from(self.rng.next_u32()) * longest.as_nanos() as u64) >> 32;
                 let to_tick = if ticks && nanos > 0 { TICK_NANOS - (now.0 + nanos) % TICK_NANOS } else { 0 };
                 return Duration::from_nanos(nanos + to_tick);
             }

@@ -32,9 +32,7 @@ impl ManagersPoller {
         let statuses = exposition::statuses();
         let at = wall_clock_ms();
         let master = self.hub.change(|model, events| {
-            if model.fabric().is_none() {
-                return None;
-            }
+            model.fabric()?;
             if model.managers.update(at, statuses, &mut model.log) {
                 events.push(Event { name: "managers", data: model.managers.value() });
             }

@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::access::Gate;
@@ -18,8 +18,8 @@ struct Bench {
     address: SocketAddr,
     hub: Arc<Hub>,
     cookie: String,
-    daemon: Receiver<Command>,
-    _managers: Receiver<Command>,
+    daemon: Mutex<Receiver<Command>>,
+    _managers: Mutex<Receiver<Command>>,
 }
 
 fn bench(read_only: bool) -> Bench {
@@ -34,7 +34,7 @@ fn bench(read_only: bool) -> Bench {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(serve(listener, router(app)))
     });
-    Bench { address, hub, cookie, daemon: commands, _managers: others }
+    Bench { address, hub, cookie, daemon: Mutex::new(commands), _managers: Mutex::new(others) }
 }
 
 impl Bench {
@@ -100,7 +100,7 @@ fn other_hosts_and_origins_are_refused_even_with_the_cookie() {
         let answer = bench.ask("POST", "/api/action", &format!("{own}{origin}{json}"), body);
         assert_eq!(status(&answer), "403", "{origin}: {answer}");
     }
-    assert!(bench.daemon.try_recv().is_err(), "nothing reached the daemon");
+    assert!(bench.daemon.lock().expect("it is free").try_recv().is_err(), "nothing reached the daemon");
 }
 
 #[test]
@@ -109,9 +109,8 @@ fn actions_reach_the_daemon_and_their_errors_the_page() {
     let body = r#"{"kind":"node","name":"node1","change":{"to":"off"}}"#;
     let answer = std::thread::scope(|scope| {
         let asked = scope.spawn(|| bench.ask("POST", "/api/action", &bench.own(), body));
-        let Ok(Command::Act(_, answer)) = bench.daemon.recv_timeout(Duration::from_secs(60)) else {
-            panic!("an action")
-        };
+        let command = bench.daemon.lock().expect("it is free").recv_timeout(Duration::from_secs(60));
+        let Ok(Command::Act(_, answer)) = command else { panic!("an action") };
         answer.send(Err("no such node".to_owned())).expect("it waits");
         asked.join().expect("an answer")
     });

@@ -85,7 +85,7 @@ mod tests {
         dice::seed(3);
         let (mut swapped, mut torn) = (0, 0);
         for _ in 0..200 {
-            let mut memory = vec![0; 64];
+            let mut memory = [0; 64];
             let mut order = Vec::new();
             let mut write = |addr: u64, bytes: &[u8]| {
                 memory[addr as usize..addr as usize + bytes.len()].copy_from_slice(bytes);

@@ -159,8 +159,10 @@ impl DiskInfo {
     /// Takes the page of block limits.
     pub fn set_limits(&mut self, page: &[u8]) {
         let fields = Fields(page);
-        let within = |limit: u32, most: u32| if limit == 0 { most } else { most.min(limit) };
-        self.transfer_blocks = within(fields.u32(8), self.transfer_blocks);
+        let most = fields.u32(8);
+        if most > 0 {
+            self.transfer_blocks = self.transfer_blocks.min(most);
+        }
         if fields.u16(2) < 0x3c {
             return;
         }
