@@ -199,7 +199,9 @@ impl Linux {
 
     fn loss(&self) -> Result<()> {
         self.connect(&[], &[("WEFT_FAULT", "loss=1%,seed=7")])?;
-        let done = self.host().copies(1).and_then(|()| self.same("data"));
+        let copy = "head -c 1048576 /dev/urandom > data; nbdcopy --connections=4 data \"$U\"
+             qemu-img dd if=\"$U\" of=back bs=1M count=1; cmp data back; rm back";
+        let done = self.host().script(copy).and_then(|_| self.same("data"));
         done.and(self.host().disconnect())
     }
 

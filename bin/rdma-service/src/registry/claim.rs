@@ -94,6 +94,9 @@ impl<S: Registered> Registry<S> {
     /// # Errors
     /// A process does not end.
     pub fn end(&self, chosen: &[S]) -> Result<()> {
+        // A process removes its place before it gives up the lock.
+        let locks: Vec<_> =
+            chosen.iter().map(|state| File::open(self.0.join(state.device()).join(LOCK)).ok()).collect();
         for state in chosen {
             let (device, number) = (state.device(), state.pid());
             let pid = i32::try_from(number).ok().and_then(Pid::from_raw);
@@ -105,8 +108,9 @@ impl<S: Registered> Registry<S> {
             }
         }
         let until = Instant::now() + DISCONNECTS_WITHIN;
-        for state in chosen {
-            while self.is_held(state) {
+        let is_free = |lock: &File| flock(lock, FlockOperation::NonBlockingLockShared).is_ok();
+        for (state, lock) in chosen.iter().zip(&locks) {
+            while lock.as_ref().is_some_and(|lock| !is_free(lock)) {
                 let seconds = Duration::as_secs(&DISCONNECTS_WITHIN);
                 ensure!(
                     Instant::now() < until,

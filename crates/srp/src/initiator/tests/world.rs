@@ -293,7 +293,7 @@ impl World {
                     }
                     self.to_initiator.push_back(response.iu);
                 }
-                // What the target sends on an earlier channel does not arrive.
+                // Units that the target sends on an earlier channel do not arrive.
                 Action::Send(channel, unit) if channel == self.channel => self.to_initiator.push_back(unit),
                 Action::Close(channel, _) => self.target.channel_closed(channel),
                 Action::Send(..) | Action::Forget(_) | Action::Log(..) => {}
