@@ -6,7 +6,7 @@ use serde::Serialize;
 use weft_ipc::stat::{DeviceCounters, QpInfo, QpPage};
 use weft_tool::queue_pair::address;
 
-use super::machine::MachineReport;
+use super::report::MachineReport;
 use crate::limits::BREAKS_MAX;
 
 /// `enum ibv_qp_state`: error.
@@ -127,7 +127,7 @@ fn failed(page: &QpPage, device: u32) -> Option<&QpInfo> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::machine::tests::report;
+    use super::super::report::testing::report;
     use super::*;
     use weft_ipc::stat::DeviceStat;
     use weft_ipc::{DeviceInfo, PhysState, PortState};

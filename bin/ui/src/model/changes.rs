@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weft_fabric::topology::draw::LinkClass;
 use weft_fabric::topology::{LiveCable, LiveNode, LiveState, Topology};
 
-use super::fabric::spell;
+use super::cable_name::spell;
 use super::log::{Log, Topic};
 use crate::limits::CHANGES_LISTED_MAX;
 

@@ -8,6 +8,7 @@ use weft_fabric::topology::draw::in_short;
 use weft_fabric::topology::draw::layout::{Look, Scene, layout};
 use weft_fabric::topology::{CableTraffic, End, LinkState, LiveCable, LiveState, Node, NodeKind, Picture, Topology};
 
+use super::cable_name::spell;
 use super::changes::Changes;
 use super::rates::{Load, Loads};
 
@@ -127,11 +128,6 @@ impl FabricView {
             "loads": self.loads.all().map(|(at, load)| load_row(at, &load)).collect::<Vec<_>>(),
         })
     }
-}
-
-/// Returns the name of a cable: its two ends.
-pub fn spell(topology: &Topology, cable: &LiveCable) -> String {
-    format!("{} - {}", topology.spell(cable.ends[0]), topology.spell(cable.ends[1]))
 }
 
 /// Returns for each cable whether it is a cut one whose port another has taken.

@@ -5,26 +5,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use weft_ipc::stat::{DeviceCounters, QpCounters, QpInfo, QpPage, StatReport};
-use weft_ipc::{DeviceInfo, IB_DEVICE_INDEX_BASE, PortState};
+use weft_ipc::{IB_DEVICE_INDEX_BASE, PortState};
 use weft_tool::queue_pair::{address, state_name, type_name};
 
 use super::breaks::{Break, Breaks};
+use super::report::MachineReport;
 use crate::limits::{ADAPTERS_MAX, FLOWS_MAX, PROGRAMS_MAX, QUEUE_PAIRS_MAX};
-
-/// A report of the daemon at one time.
-#[derive(Clone, Debug, Default)]
-pub struct MachineReport {
-    /// Time in milliseconds since 1970.
-    pub at_ms: u64,
-    /// Devices of the machine, and adapters of hosts that are in use, each with its host; empty for the machine.
-    pub devices: Vec<(DeviceInfo, String)>,
-    /// Counters of devices.
-    pub stat: StatReport,
-    /// Queue pairs.
-    pub pages: Vec<QpPage>,
-    /// Faults that processes ask for, by process ID.
-    pub faults: BTreeMap<u32, String>,
-}
 
 /// The present view.
 #[derive(Debug, Default)]
@@ -226,26 +212,9 @@ fn flows(rows: &[QpRow<'_>]) -> Vec<Value> {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
+    use super::super::report::testing::report;
     use super::*;
-
-    /// A report of one program with one queue pair that sent this many bytes.
-    pub fn report(at_ms: u64, bytes: u64, state: u8) -> MachineReport {
-        let counters = QpCounters { wire_bytes_sent: bytes, sent_pkts: bytes / 1000, ..QpCounters::default() };
-        let peer = Some("::ffff:10.77.0.2".parse::<std::net::Ipv6Addr>().unwrap().octets());
-        let qp = QpInfo {
-            qpn: 17,
-            dest_qpn: Some(18),
-            qp_type: 2,
-            state,
-            peer,
-            path: "wire".into(),
-            counters,
-            ..QpInfo::default()
-        };
-        let page = QpPage { client: 9, pid: 4242, comm: "ib_write_bw".to_owned(), qps: vec![qp], ..QpPage::default() };
-        MachineReport { at_ms, pages: vec![page], ..MachineReport::default() }
-    }
 
     #[test]
     fn flows_and_queue_pairs_have_rates() {

@@ -2,6 +2,7 @@
 //! is bounded, however long the server runs.
 
 mod breaks;
+mod cable_name;
 mod changes;
 pub mod fabric;
 pub mod history;
@@ -9,6 +10,7 @@ pub mod log;
 pub mod machine;
 pub mod managers;
 mod rates;
+pub mod report;
 
 use serde_json::{Value, json};
 use weft_fabric::topology::{CableTraffic, LiveState};
@@ -16,8 +18,9 @@ use weft_fabric::topology::{CableTraffic, LiveState};
 use fabric::FabricView;
 use history::{History, Sample};
 use log::{Log, Topic};
-use machine::{Machine, MachineReport};
+use machine::Machine;
 use managers::Managers;
+use report::MachineReport;
 
 /// A message to all pages.
 #[derive(Clone, PartialEq, Debug)]

@@ -16,7 +16,7 @@ use crate::hub::Hub;
 use crate::limits::{PROGRAMS_INTERVAL, RECONNECT_INTERVAL, STAMP_INTERVAL, STATE_COST_FACTOR, TRAFFIC_INTERVAL};
 use crate::model::fabric::FabricView;
 use crate::model::log::Topic;
-use crate::model::machine::MachineReport;
+use crate::model::report::MachineReport;
 use crate::server::action::Action;
 
 /// The poller.
