@@ -18,7 +18,7 @@ pub struct EnvironmentArgs {
 /// The program that reads a variable, its name, and its effect.
 const VARIABLES: &[(&str, &str, &str)] = &[
     ("programs", "WEFT_FAULT", "faults in packets: loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7"),
-    ("programs", "WEFT_STRICT", "seed: bytes and completions in any order, late events, as the specification permits"),
+    ("programs", "WEFT_STRICT", "seed of an adapter that promises no more than it must"),
     ("programs", "WEFT_MPA", "wishes for iWARP connections: crc,markers,revision=1,rtr=write|read|fpdu"),
     ("programs", "WEFT_PCAP", "file (pcapng) that gets the packets sent and received"),
     (
