@@ -52,6 +52,7 @@ const MEBIBYTES: (u64, u64) = (32, 256);
 /// Time limit of one step in the guest.
 const LIMIT: Duration = Duration::from_secs(300);
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
+const PRINTS_WITHIN: Duration = Duration::from_secs(30);
 
 #[test]
 fn the_kernels_srp_initiator() {
@@ -101,6 +102,13 @@ struct Sides {
 struct Target(Proc);
 
 impl Target {
+    /// Waits until it has printed `word` at least so many times: the guest may see an event before the target prints it.
+    fn printed(&mut self, word: &str, times: usize) -> Result<()> {
+        let printed = self.0.wait_until(PRINTS_WITHIN, |proc| proc.text().matches(word).count() >= times);
+        ensure!(printed, "`{word}` less than {times} times: {}", self.0.text());
+        Ok(())
+    }
+
     fn terminate(self) -> Result<()> {
         self.0.signal(Signal::TERM);
         self.0.wait(STARTS_WITHIN).success().map(drop)
@@ -146,9 +154,9 @@ impl Sides {
         self.target(&[&["--lun", &disk, "--guid", GUID], further].concat(), env)
     }
 
-    fn with_disk(&self, env: &[(&str, &str)], steps: impl FnOnce(&Target) -> Result<()>) -> Result<()> {
-        let target = self.disk_target(&[], env)?;
-        let done = self.log_in("").and_then(|()| steps(&target));
+    fn with_disk(&self, env: &[(&str, &str)], steps: impl FnOnce(&mut Target) -> Result<()>) -> Result<()> {
+        let mut target = self.disk_target(&[], env)?;
+        let done = self.log_in("").and_then(|()| steps(&mut target));
         let gone = self.log_out();
         done.and(gone).with_context(|| target.0.text())?;
         target.terminate()
@@ -288,7 +296,7 @@ impl Sides {
     }
 
     /// Commands that change the disk's state, and resets of the unit and of the whole connection.
-    fn states(&self, target: &Target) -> Result<()> {
+    fn states(&self, target: &mut Target) -> Result<()> {
         let text = self.guest(
             "head -c 4096 /dev/urandom > /tmp/block; dd if=/tmp/block of=/dev/sda bs=4096 count=1 oflag=direct
              sg_verify --lba=0 --count=16 /dev/sda; sg_verify --lba=0 --count=1 --ndo=4096 --in=/tmp/block /dev/sda
@@ -300,30 +308,27 @@ impl Sides {
         for word in ["Miscompare", "initializing command required", "SRP reset_device called"] {
             ensure!(text.to_lowercase().contains(&word.to_lowercase()), "no `{word}` in {text}");
         }
-        ensure!(target.0.text().contains("task management function 0x08"), "{}", target.0.text());
+        target.printed("task management function 0x08", 1)?;
         self.guest(
             "sg_reset -h /dev/sda; dd if=/dev/sda of=/tmp/back bs=4096 count=1 iflag=direct; cmp /tmp/back /tmp/block",
         )?;
         // The initiator logs in anew.
-        let logins = target.0.text().matches("login of initiator").count();
-        ensure!(logins >= 2, "{}", target.0.text());
-        Ok(())
+        target.printed("login of initiator", 2)
     }
 
     /// Three channels, two disks of other geometries.
     fn channels(&self) -> Result<()> {
         let other = self.peer.lab().file("other");
         std::fs::write(&other, vec![7; (1 << 20) + 512])?;
-        let target = self.disk_target(&["--lun", &other.display().to_string()], &[])?;
-        let steps = || -> Result<()> {
+        let mut target = self.disk_target(&["--lun", &other.display().to_string()], &[])?;
+        let mut steps = || -> Result<()> {
             self.log_in(",ch_count=3,queue_size=32")?;
             let text = self.guest(
                 "for n in $(seq 100); do test -b /dev/sdb && break; sleep 0.1; done; cat /sys/class/scsi_host/host*/ch_count
                  cat /sys/block/sdb/size /sys/block/sdb/queue/logical_block_size; tail -c 5 /dev/sdb | od -An -tx1",
             )?;
             ensure!(text.starts_with("3\n2049\n512\n") && text.contains("07 07 07 07 07"), "{text}");
-            let opened = target.0.text().matches("login of initiator").count();
-            ensure!(opened == 3, "{opened} channels: {}", target.0.text());
+            target.printed("login of initiator", 3)?;
             self.guest(
                 "for n in 0 1 2 3; do head -c 4194304 /dev/urandom > /tmp/$n
                  (dd if=/tmp/$n of=/dev/sda bs=64k seek=$((n * 64)) oflag=direct conv=notrunc || echo failed > /tmp/failed) & done
@@ -336,8 +341,7 @@ impl Sides {
         let done = steps();
         let gone = self.log_out();
         done.and(gone).with_context(|| target.0.text())?;
-        let ended = target.0.text().matches(": disconnected;").count();
-        ensure!(ended == 3, "{ended} channels ended: {}", target.0.text());
+        target.printed(": disconnected;", 3)?;
         target.terminate()
     }
 
@@ -416,8 +420,7 @@ impl Sides {
         self.guest("sleep 0.3")?;
         self.log_out()?;
         drop(copy.wait(LIMIT));
-        let ended = target.0.wait_until(LIMIT, |proc| proc.text().contains(": disconnected;"));
-        ensure!(ended, "{}", target.0.text());
+        target.printed(": disconnected;", 1)?;
         ensure!(target.0.running(), "the target died: {}", target.0.text());
         // Another login finds the disk.
         self.log_in("")?;
@@ -446,10 +449,11 @@ impl Sides {
         ensure!(text.starts_with('1') && text.contains("Write protected") && text.contains("9\n"), "{text}");
         self.log_out()?;
         target.terminate()?;
-        let target = self.disk_target(&["--connections", "1"], &[])?;
+        let mut target = self.disk_target(&["--connections", "1"], &[])?;
         self.log_in(",ch_count=2")?;
         let channels = self.guest("cat /sys/class/scsi_host/host*/ch_count")?;
-        ensure!(channels == "1\n" && target.0.text().contains("raise --connections"), "{channels}{}", target.0.text());
+        ensure!(channels == "1\n", "{channels}{}", target.0.text());
+        target.printed("raise --connections", 1)?;
         self.log_out()?;
         target.terminate()
     }
