@@ -381,6 +381,7 @@ impl Pump {
 
     /// Announces that no thread turns the pump until a doorbell rings; returns `false` if work waits already.
     pub fn fall_asleep(&mut self) -> bool {
+        self.streams.watch_all();
         let nothing = self.stack.fall_asleep();
         nothing & self.hca.peers().host().is_none_or(weft_link::shm::Host::fall_asleep)
     }

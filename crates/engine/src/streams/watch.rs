@@ -1,4 +1,5 @@
-//! The set watches each socket for bytes, unless its queue pair takes none for now, and for room if TCP had none.
+//! The set watches each socket for bytes, unless its queue pair takes none for now or a poller reads it, and for room if TCP
+//! had none.
 
 use weft_sys::epoll::Interest;
 
@@ -16,8 +17,9 @@ impl Streams {
 
     /// Follows the state of a stream.
     pub(super) fn watch(&mut self, at: usize) {
+        let is_unwatched = self.unwatched.place() == Some(at);
         let (Some(Entry::Stream(stream)), Some(parts)) = (self.table.get_mut(at), &self.parts) else { return };
-        let interest = Interest { readable: !stream.paused, writable: stream.blocked };
+        let interest = Interest { readable: !stream.paused && !is_unwatched, writable: stream.blocked };
         if stream.watched {
             let _ = parts.set.modify(&stream.socket, at as u64, interest);
         } else if !stream.paused {
