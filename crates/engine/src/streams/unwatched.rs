@@ -33,8 +33,8 @@ impl Streams {
         self.unwatched.allowed = true;
     }
 
-    /// Watches every stream, because a thread sleeps or the background thread serves. What a socket has meanwhile received wakes
-    /// that thread.
+    /// Watches every stream, because a thread sleeps or the background thread serves. Bytes that have come meanwhile wake that
+    /// thread.
     #[inline]
     pub fn watch_all(&mut self) {
         self.unwatched.allowed = false;
