@@ -5,8 +5,6 @@
 //! polls ([`crate::driver`]), and watches for bytes again when it takes over. A thread that goes to sleep does so before. The set
 //! reports errors and hang-ups of every stream.
 
-use super::Streams;
-
 /// Consecutive arrivals from the preferred stream after which the set stops watching it. To stop and to go on takes two system
 /// calls, so a program that polls for short times only does not pay for them.
 const ARRIVALS_MIN: u32 = 64;
@@ -25,43 +23,37 @@ impl Unwatched {
     pub fn place(self) -> Option<usize> {
         self.at
     }
+
+    /// Sets whether a stream may go unwatched from now on.
+    #[inline]
+    pub fn allow(&mut self, allowed: bool) {
+        self.allowed = allowed;
+    }
+
+    /// Whether the stream at a place, which brought the last `arrivals` alone, is to go unwatched.
+    #[inline]
+    pub fn takes(self, at: usize, arrivals: u32) -> bool {
+        self.allowed && arrivals >= ARRIVALS_MIN && self.at != Some(at)
+    }
+
+    /// Replaces it, and returns the place of the last one.
+    pub fn replace(&mut self, at: Option<usize>) -> Option<usize> {
+        std::mem::replace(&mut self.at, at)
+    }
 }
 
-impl Streams {
-    /// Lets polling threads leave a stream unwatched, until [`Streams::watch_all`]: the background thread parks.
-    pub fn allow_unwatched(&mut self) {
-        self.unwatched.allowed = true;
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Watches every stream, because a thread sleeps or the background thread serves. Bytes that have come meanwhile wake that
-    /// thread.
-    #[inline]
-    pub fn watch_all(&mut self) {
-        self.unwatched.allowed = false;
-        if self.unwatched.at.is_some() {
-            self.watch_again();
-        }
-    }
-
-    #[cold]
-    pub(super) fn watch_again(&mut self) {
-        if let Some(at) = self.unwatched.at.take() {
-            self.watch(at);
-        }
-    }
-
-    /// Stops watching the stream at a place if a polling thread has read enough from it.
-    #[inline]
-    pub(super) fn leave_to_pollers(&mut self, at: usize) {
-        if self.unwatched.allowed && self.unwatched.at != Some(at) && self.preferred.arrivals_of(at) >= ARRIVALS_MIN {
-            self.leave_unwatched(at);
-        }
-    }
-
-    #[cold]
-    fn leave_unwatched(&mut self, at: usize) {
-        self.watch_again();
-        self.unwatched.at = Some(at);
-        self.watch(at);
+    #[test]
+    fn a_stream_goes_unwatched_after_enough_arrivals_while_pollers_drive() {
+        let mut unwatched = Unwatched::default();
+        assert!(!unwatched.takes(3, ARRIVALS_MIN));
+        unwatched.allow(true);
+        assert!(unwatched.takes(3, ARRIVALS_MIN) && !unwatched.takes(3, ARRIVALS_MIN - 1));
+        assert_eq!((unwatched.replace(Some(3)), unwatched.place()), (None, Some(3)));
+        assert!(!unwatched.takes(3, ARRIVALS_MIN) && unwatched.takes(5, ARRIVALS_MIN));
+        assert_eq!(unwatched.replace(None), Some(3));
     }
 }

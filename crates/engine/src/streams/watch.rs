@@ -33,4 +33,43 @@ impl Streams {
         let _ = parts.set.delete(&stream.socket);
         stream.watched = false;
     }
+
+    /// Lets polling threads leave a stream unwatched, until [`Streams::watch_all`]: the background thread parks.
+    pub fn allow_unwatched(&mut self) {
+        self.unwatched.allow(true);
+    }
+
+    /// Watches every stream, because a thread sleeps or the background thread serves. Bytes that have come meanwhile wake that
+    /// thread.
+    #[inline]
+    pub fn watch_all(&mut self) {
+        self.unwatched.allow(false);
+        if self.unwatched.place().is_some() {
+            self.watch_again();
+        }
+    }
+
+    /// Watches the stream that went unwatched, if any.
+    #[cold]
+    pub(super) fn watch_again(&mut self) {
+        if let Some(at) = self.unwatched.replace(None) {
+            self.watch(at);
+        }
+    }
+
+    /// Stops watching the stream at a place if a polling thread has read enough from it.
+    #[inline]
+    pub(super) fn leave_to_pollers(&mut self, at: usize) {
+        if self.unwatched.takes(at, self.preferred.arrivals_of(at)) {
+            self.leave_unwatched(at);
+        }
+    }
+
+    #[cold]
+    fn leave_unwatched(&mut self, at: usize) {
+        if let Some(last) = self.unwatched.replace(Some(at)) {
+            self.watch(last);
+        }
+        self.watch(at);
+    }
 }
