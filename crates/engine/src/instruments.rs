@@ -71,21 +71,8 @@ impl Instruments {
         }
     }
 
-    /// Returns when the background thread must write the ledger, even if it sleeps.
+    /// Returns when the ledger will be due without further activity, even if the background thread sleeps.
     #[inline]
-    pub fn write_by(&self) -> Option<Instant> {
-        self.write_by
-    }
-
-    /// Records that a waiting thread of the program received something.
-    pub fn on_event_waiter(&mut self, now: Instant) {
-        self.stand_ins += 1;
-        if !self.pending {
-            (self.pending, self.next_at) = (true, self.next_at.max(now + INTERVAL));
-        }
-    }
-
-    /// Returns when the ledger will be due without further activity.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.pending.then_some(self.next_at).into_iter().chain(self.write_by).min()
     }
@@ -130,13 +117,12 @@ mod tests {
         let mut own = Instruments::default();
         let now = Instant(1_000_000_000);
         own.on_turn(now, false);
-        assert_eq!((own.write_by(), own.arrivals), (None, 0));
+        assert_eq!((own.poll_timeout(), own.arrivals), (None, 0));
         own.on_post(now);
         own.on_turn(now + INTERVAL / 2, true);
-        assert_eq!((own.write_by(), own.arrivals), (Some(now + INTERVAL), 1));
-        assert_eq!(own.poll_timeout(), own.write_by());
+        assert_eq!((own.poll_timeout(), own.arrivals), (Some(now + INTERVAL), 1));
         assert!(own.is_due(now + INTERVAL, tally(1, 0), 0, false));
-        assert_eq!((own.write_by(), own.poll_timeout()), (None, None));
+        assert_eq!(own.poll_timeout(), None);
     }
 
     #[test]

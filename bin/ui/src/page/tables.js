@@ -5,7 +5,7 @@ import { store, load, share, cableName, isBad } from "./state.js";
 import { Counters } from "./chart.js";
 
 const ROWS_MAX = 50;
-// Time between two sorts of rows whose order changes with the traffic: they can be read, and cost a tenth of a processor less.
+// Time between two sorts of rows whose order changes with the traffic: so they can be read, and cost less.
 const SORT_MS = 3000;
 
 function stateCell(word, text) { return el(`span.state.${word}`, {}, text); }
