@@ -16,6 +16,13 @@ const C_LIBRARY: &str = "/usr/aarch64-linux-gnu";
 /// Debian's names of the emulator: the second is in qemu-user-static.
 const EMULATORS: [&str; 2] = ["qemu-aarch64", "qemu-aarch64-static"];
 
+/// Packages of the headers that a test compares our layouts with, and the first of each.
+const HEADERS: [(&str, &str); 3] = [
+    ("libibverbs-dev", "/usr/include/infiniband/verbs.h"),
+    ("librdmacm-dev", "/usr/include/rdma/rdma_cma.h"),
+    ("libibumad-dev", "/usr/include/infiniband/umad.h"),
+];
+
 /// Variable by which tests of system calls that the emulator lacks know that they cannot run.
 const EMULATED: &str = "WEFT_EMULATED";
 
@@ -119,6 +126,14 @@ fn runner() -> Result<String> {
     }
     if find("ld.lld").is_none() {
         missing.push("ld.lld, which gives Rust libraries symbol versions: `apt install lld`".to_owned());
+    }
+    if find("tshark").is_none() {
+        missing.push("tshark, which reads what the tests capture: `apt install tshark`".to_owned());
+    }
+    for (package, header) in HEADERS {
+        if !Path::new(header).exists() {
+            missing.push(format!("{header}: `apt install {package}`"));
+        }
     }
     let emulator = EMULATORS.iter().find(|name| find(name).is_some());
     if emulator.is_none() {
