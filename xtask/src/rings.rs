@@ -1,11 +1,12 @@
 //! `cargo xtask test`: the rings of tests, quickest first, and one table at the end.
 
+use crate::lanes::{self, Lane};
 use crate::summary::{Ring, Summary};
+use crate::times::Times;
 use crate::{cargo, lint, packages};
-use anyhow::{Context, Result, bail};
-use std::io::{BufRead, BufReader};
+use anyhow::{Context, Result, anyhow, bail};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::Command;
 use std::time::Instant;
 use weft_interop::product;
 
@@ -58,7 +59,7 @@ const RINGS: &[(&str, &[&str])] = &[
     ("build", &["build", "--profile", product::SHIPPED]),
     // The packages of the unit ring, so that the crates are built once for both; of their tests, only the simulator's run.
     ("sim", &["test", "--workspace", "--exclude", "weft-interop"]),
-    ("interop", &["test", "-p", "weft-interop", "--tests"]),
+    ("interop", &["test", "-p", "weft-interop"]),
 ];
 
 /// Beginning of a model's name: with loom's atomics only models run.
@@ -71,8 +72,7 @@ pub fn run(options: &Options) -> Result<()> {
         bail!("unknown ring `{wrong}`; rings are {}", names.join(", "));
     }
     packages::install()?;
-    let skips = scratch("skips")?;
-    let report = scratch("interop-report")?;
+    let files = Files { skips: scratch("skips")?, report: scratch("interop-report")? };
     let mut summary = Summary::default();
     for (name, args) in RINGS {
         if !options.ring.is_empty() && !options.ring.iter().any(|ring| ring == name) {
@@ -85,22 +85,31 @@ pub fn run(options: &Options) -> Result<()> {
         if *name == "loom" && options.filter.as_ref().is_some_and(|filter| !filter.contains(MODELS)) {
             continue;
         }
-        let started = Instant::now();
+        let (started, ticks) = (Instant::now(), Times::now());
         let mut ring = match *name {
             "rules" => from_result(name, lint::rules()),
             "build" => from_result(name, cargo::run(args, &[])),
-            _ => tests(name, args, options, &skips, &report)?,
+            _ => tests(name, args, options, &files)?,
         };
         ring.took = started.elapsed();
+        ring.busy = Times::now().busy_since(ticks);
         summary.rings.push(ring);
     }
-    summary.skipped = std::fs::read_to_string(&skips).unwrap_or_default().lines().map(str::to_owned).collect();
+    summary.skipped = std::fs::read_to_string(&files.skips).unwrap_or_default().lines().map(str::to_owned).collect();
     print!("{summary}");
     if summary.failed() {
         // The table has reported everything.
         std::process::exit(1);
     }
     Ok(())
+}
+
+/// Files under target/ to which tests write.
+struct Files {
+    /// Skips, a line each.
+    skips: PathBuf,
+    /// Versions and figures of what was run.
+    report: PathBuf,
 }
 
 /// Returns an empty file for this run under target/.
@@ -125,21 +134,32 @@ fn from_result(name: &'static str, result: Result<()>) -> Ring {
     ring
 }
 
-/// Runs cargo's tests, shows their output as it arrives, and counts.
-fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, report: &PathBuf) -> Result<Ring> {
-    let mut args: Vec<&str> = args.to_vec();
-    let programs = if name == "sim" { cargo::test_targets("tests/sim/tests")? } else { Vec::new() };
-    args.extend(programs.iter().flat_map(|program| ["--test", program.as_str()]));
-    args.push("--no-fail-fast");
-    args.extend(options.filter.as_deref().or((name == "loom").then_some(MODELS)));
-    if name == "interop" {
-        // Polling programs need a core each; labs take turns anyway.
-        args.extend(["--", "--test-threads", "1"]);
+/// Runs cargo's tests in lanes side by side, and counts.
+fn tests(name: &'static str, args: &[&str], options: &Options, files: &Files) -> Result<Ring> {
+    let lanes = match name {
+        "sim" => vec![Lane::of(cargo::test_targets("tests/sim/tests")?)],
+        "interop" => lanes::interop(cargo::test_targets("tests/interop/tests")?),
+        _ => vec![Lane::default()],
+    };
+    let command = |further: &[&str]| cargo_test(name, &[args, further].concat(), options, files);
+    // Cargo builds for one lane at a time, and keeps the others waiting.
+    if lanes.len() > 1 && !command(&["--tests", "--no-run"]).status().context("cannot run cargo")?.success() {
+        return Ok(from_result(name, Err(anyhow!("the tests do not compile"))));
     }
-    eprintln!("\n== cargo {}", args.join(" "));
-    let mut command = cargo::command(&args);
+    let mut further = vec!["--no-fail-fast"];
+    further.extend(options.filter.as_deref().or((name == "loom").then_some(MODELS)));
+    if name == "interop" {
+        // Polling programs need a core each.
+        further.extend(["--", "--test-threads", "1"]);
+    }
+    lanes::run(name, &lanes, |lane| command(&[&lane.targets(), &further[..]].concat()))
+}
+
+/// Returns cargo's command with the variables that tests read.
+fn cargo_test(name: &str, args: &[&str], options: &Options, files: &Files) -> Command {
+    let mut command = cargo::command(args);
     command.env(product::PROFILE_VARIABLE, product::SHIPPED);
-    command.env("WEFT_SKIPS", skips).env("WEFT_REPORT", report).stdout(Stdio::piped());
+    command.env("WEFT_SKIPS", &files.skips).env("WEFT_REPORT", &files.report);
     if options.quick {
         command.env("WEFT_QUICK", "1");
     }
@@ -154,21 +174,5 @@ fn tests(name: &'static str, args: &[&str], options: &Options, skips: &PathBuf, 
     if let Some(rounds) = options.soak {
         command.env("WEFT_SOAK", rounds.to_string());
     }
-    let mut child = command.spawn().context("cannot run cargo")?;
-    let mut ring = Ring::new(name);
-    if let Some(out) = child.stdout.take() {
-        // Programs under test print anything, including bytes that are not text.
-        for line in BufReader::new(out).split(b'\n').map_while(std::io::Result::ok) {
-            let line = String::from_utf8_lossy(&line);
-            println!("{line}");
-            ring.read(&line);
-        }
-    }
-    let status = child.wait()?;
-    if !status.success() && ring.failed == 0 {
-        // Compilation failed, or a test program crashed before it could count.
-        ring.failed = 1;
-        ring.failures.push(format!("{name}: cargo {} failed without a result", args.join(" ")));
-    }
-    Ok(ring)
+    command
 }

@@ -24,10 +24,14 @@ pub struct Ring {
     /// Whether the harness is printing a failed test's output.
     telling: bool,
     pub took: Duration,
+    /// Share of the processors' time that was used meanwhile, in percent.
+    pub busy: f64,
     /// Time of each test program, with the name of its first test: where a run's minutes are.
     programs: Vec<(Duration, String)>,
     /// First test of the program that runs.
     first: Option<String>,
+    /// Whether the last line was a program's last.
+    ended: bool,
     run: bool,
 }
 
@@ -50,8 +54,25 @@ impl Ring {
         Ring { name, ..Ring::default() }
     }
 
+    /// Returns the counts of both.
+    pub fn with(mut self, other: Ring) -> Ring {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+        self.failures.extend(other.failures);
+        self.said.extend(other.said);
+        self.programs.extend(other.programs);
+        self
+    }
+
+    /// Whether the last line that was read ended a test program's output.
+    pub fn at_a_programs_end(&self) -> bool {
+        self.ended
+    }
+
     /// Reads a line of Rust's test harness.
     pub fn read(&mut self, line: &str) {
+        self.ended = line.starts_with("test result: ");
         if let Some(counts) = line.strip_prefix("test result: ") {
             let number = |word: &str| -> usize {
                 let before = counts.split(word).next().unwrap_or_default();
@@ -102,14 +123,15 @@ impl fmt::Display for Summary {
                 writeln!(f, "{line}")?;
             }
         }
-        writeln!(f, "\n{:<10} {:>8} {:>8} {:>8} {:>10}", "ring", "passed", "failed", "skipped", "time")?;
+        writeln!(f, "\n{:<10} {:>8} {:>8} {:>8} {:>10} {:>6}", "ring", "passed", "failed", "skipped", "time", "busy")?;
         for ring in &self.rings {
             // A skip noted by a test belongs to interop: only its tests need third-party programs.
             let noted = if ring.name == "interop" { self.skipped.len() } else { 0 };
             if ring.run {
                 let (passed, skipped) = (ring.passed.saturating_sub(noted), ring.ignored + noted);
                 let took = format!("{:.1} s", ring.took.as_secs_f32());
-                writeln!(f, "{:<10} {passed:>8} {:>8} {skipped:>8} {took:>10}", ring.name, ring.failed)?;
+                let busy = format!("{:.0} %", ring.busy);
+                writeln!(f, "{:<10} {passed:>8} {:>8} {skipped:>8} {took:>10} {busy:>6}", ring.name, ring.failed)?;
             } else {
                 writeln!(f, "{:<10} not run, because an earlier ring failed (--keep-going runs it)", ring.name)?;
             }

@@ -1,5 +1,6 @@
 //! Conditions of a measurement: the machine, the time, the commit, and the load by others.
 
+use crate::times::Times;
 use serde::Serialize;
 use std::process::Command;
 use std::time::Duration;
@@ -28,14 +29,6 @@ pub struct Machine {
     pub stolen: f64,
     #[serde(skip)]
     times_at_start: Times,
-}
-
-/// Ticks of all processors.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Times {
-    all: u64,
-    idle: u64,
-    stolen: u64,
 }
 
 impl Machine {
@@ -88,34 +81,6 @@ impl Machine {
     }
 }
 
-impl Times {
-    fn now() -> Times {
-        Times::read(&read("/proc/stat"))
-    }
-
-    /// Reads the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal, ...
-    fn read(stat: &str) -> Times {
-        let line = stat.lines().next().unwrap_or_default();
-        let ticks: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
-        let tick = |at: usize| ticks.get(at).copied().unwrap_or(0);
-        Times { all: ticks.iter().sum(), idle: tick(3) + tick(4), stolen: tick(7) }
-    }
-
-    fn stolen_since(self, before: Times) -> f64 {
-        self.share(self.stolen.saturating_sub(before.stolen), before)
-    }
-
-    fn busy_since(self, before: Times) -> f64 {
-        let all = self.all.saturating_sub(before.all);
-        self.share(all.saturating_sub(self.idle.saturating_sub(before.idle)), before)
-    }
-
-    /// Returns the percentage of the ticks since `before`.
-    fn share(self, ticks: u64, before: Times) -> f64 {
-        ticks as f64 * 100.0 / self.all.saturating_sub(before.all).max(1) as f64
-    }
-}
-
 fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
@@ -129,16 +94,6 @@ fn output(program: &str, words: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn time_that_others_took_is_told() {
-        let before = Times::read("cpu  100 0 100 700 0 0 0 100 0 0\ncpu0 1 2 3\n");
-        let after = Times::read("cpu  200 0 200 1300 100 0 0 200 50 0\n");
-        assert_eq!(before, Times { all: 1000, idle: 700, stolen: 100 });
-        assert_eq!((after.stolen_since(before), after.busy_since(before)), (10.0, 30.0));
-        let nothing = Times::read("");
-        assert_eq!((nothing.stolen_since(before), nothing.busy_since(before)), (0.0, 0.0));
-    }
 
     #[test]
     fn a_quiet_machine_makes_no_noise() {
