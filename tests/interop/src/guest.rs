@@ -8,6 +8,7 @@
 pub mod agent;
 pub mod channel;
 pub mod command;
+mod control;
 pub mod cpio;
 pub mod driver;
 pub mod image;

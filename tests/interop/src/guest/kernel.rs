@@ -2,13 +2,14 @@
 //! needs.
 //!
 //! It is unpacked below `target/vm`, a directory for each package. `WEFT_KERNEL_DEB` names a package from another
-//! source.
+//! source; where a kernel comes in several packages, all of them, separated by colons.
 
+use super::control::Control;
 use crate::product;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// The package that depends on the newest kernel.
 const META_PACKAGE: &str = "linux-image-amd64";
@@ -16,7 +17,10 @@ const META_PACKAGE: &str = "linux-image-amd64";
 /// Directory name suffix of an unpacked package below `target/vm`; the number changes with the choice of [`PARTS`].
 const MARK: &str = "weft-5";
 
-/// Parts of the package to extract: the kernel, and modules for RDMA over virtio, for NFS, for iSCSI and for NVMe.
+/// Beginnings of the names of the packages that contain a newer kernel, whose own package only depends on them.
+pub(super) const SPLIT: &[&str] = &["linux-binary-", "linux-modules-"];
+
+/// Parts of the packages to extract: the kernel, and modules for RDMA over virtio, for NFS, for iSCSI and for NVMe.
 const PARTS: &[&str] = &[
     "boot/vmlinuz-*",
     "lib/modules/*/kernel/arch/x86/crypto",
@@ -74,10 +78,11 @@ pub fn find() -> Result<Kernel> {
 
 /// Asks apt for the newest kernel, and fetches it unless it is here. If apt is not usable, an unpacked kernel suffices.
 pub fn fetch() -> Result<Kernel> {
-    if let Some(deb) = std::env::var_os("WEFT_KERNEL_DEB") {
-        let deb = PathBuf::from(deb);
-        let name = deb.file_stem().and_then(|name| name.to_str()).context("WEFT_KERNEL_DEB names no package")?;
-        return open(&unpack(&deb, name)?);
+    if let Some(debs) = std::env::var_os("WEFT_KERNEL_DEB") {
+        let debs: Vec<_> = std::env::split_paths(&debs).collect();
+        let name =
+            debs.first().and_then(|deb| deb.file_stem()?.to_str()).context("WEFT_KERNEL_DEB names no package")?;
+        return open(&unpack(&debs, name)?);
     }
     let here = unpacked().pop();
     let package = match (newest(), &here) {
@@ -90,7 +95,7 @@ pub fn fetch() -> Result<Kernel> {
         return open(&dir);
     }
     let place = top().join(format!("fetch-{}", std::process::id()));
-    let result = download(&package, &place).and_then(|deb| unpack(&deb, &package));
+    let result = download_all(&package, &place).and_then(|debs| unpack(&debs, &package));
     let _ = fs::remove_dir_all(&place);
     match (result, here) {
         (Ok(dir), _) => {
@@ -140,21 +145,45 @@ pub(super) fn download(package: &str, place: &Path) -> Result<PathBuf> {
     files.find(|path| path.extension().is_some_and(|e| e == "deb")).context("apt-get download left no package")
 }
 
-/// Extracts the needed parts of the package; the directory appears once it is complete.
-fn unpack(deb: &Path, name: &str) -> Result<PathBuf> {
+/// Downloads a kernel's package and those that it consists of.
+fn download_all(package: &str, place: &Path) -> Result<Vec<PathBuf>> {
+    let image = download(package, &place.join(package))?;
+    let parts = Control::of(&image)?.packages(SPLIT);
+    let parts = parts.iter().map(|part| download(part, &place.join(part)));
+    [Ok(image)].into_iter().chain(parts).collect()
+}
+
+/// Extracts the needed parts of the packages; the directory appears once it is complete.
+fn unpack(debs: &[PathBuf], name: &str) -> Result<PathBuf> {
     let dir = top().join(format!("{name}.{MARK}"));
     if dir.exists() {
         return Ok(dir);
     }
     let part = top().join(format!("unpack-{}", std::process::id()));
     fs::create_dir_all(&part)?;
-    let result = unpack_into(deb, &part).and_then(|()| fs::rename(&part, &dir).context("cannot name the kernel"));
+    let result = unpack_into(debs, &part).and_then(|()| fs::rename(&part, &dir).context("cannot name the kernel"));
     let _ = fs::remove_dir_all(&part);
     // Another process may have been faster.
     if dir.exists() { Ok(dir) } else { result.map(|()| dir) }
 }
 
-fn unpack_into(deb: &Path, part: &Path) -> Result<()> {
+fn unpack_into(debs: &[PathBuf], part: &Path) -> Result<()> {
+    let ended = debs.iter().map(|deb| extract(deb, part)).collect::<Result<Vec<_>>>()?;
+    let kernel = vmlinuz(part).with_context(|| {
+        let named = debs.iter().zip(ended).map(|(deb, tar)| format!("{} (tar: {tar})", deb.display()));
+        format!("no kernel in {}", named.collect::<Vec<_>>().join(", "))
+    })?;
+    let image = part.join("image");
+    match elf(&fs::read(&kernel)?) {
+        Ok(elf) => fs::write(image, elf)?,
+        // QEMU boots the compressed one as well, but seconds slower.
+        Err(_) => fs::rename(&kernel, image)?,
+    }
+    Ok(())
+}
+
+/// Extracts the needed parts of one package; returns tar's status, which tells of parts that the package lacks, too.
+fn extract(deb: &Path, part: &Path) -> Result<ExitStatus> {
     let mut package = Command::new("dpkg-deb")
         .arg("--fsys-tarfile")
         .arg(deb)
@@ -170,19 +199,12 @@ fn unpack_into(deb: &Path, part: &Path) -> Result<()> {
         .arg(part)
         .args(patterns.chain(modules))
         .stdin(tar)
-        // It complains about each pattern without a match; the code below reports missing files itself.
+        // It complains about each pattern without a match; the callers report missing files themselves.
         .stderr(Stdio::null())
         .status()
         .context("cannot run tar")?;
     ensure!(package.wait()?.success(), "{} is not a whole Debian package", deb.display());
-    let kernel = vmlinuz(part).with_context(|| format!("{}: tar ({status}) found no kernel", deb.display()))?;
-    let image = part.join("image");
-    match elf(&fs::read(&kernel)?) {
-        Ok(elf) => fs::write(image, elf)?,
-        // QEMU boots the compressed one as well, but seconds slower.
-        Err(_) => fs::rename(&kernel, image)?,
-    }
-    Ok(())
+    Ok(status)
 }
 
 /// Returns where the package put the kernel: in /boot, or (newer ones) beside the modules.

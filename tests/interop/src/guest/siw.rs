@@ -4,6 +4,7 @@
 //! [`build`] fetches 155 MB by apt and takes half a minute. It needs neither root nor an installed kernel package, and
 //! leaves two modules beside the unpacked kernel. A kernel that replaces this one takes them away with it.
 
+use super::control::Control;
 use super::kernel::{self, Kernel};
 use crate::skip;
 use anyhow::{Context, Result, bail, ensure};
@@ -88,7 +89,7 @@ fn build_in(kernel: &Kernel, scratch: &Path) -> Result<()> {
     }
     let root = scratch.join("root");
     unpack(&headers, &root)?;
-    for package in about.parts() {
+    for package in about.packages(&["linux-headers-", "linux-kbuild-"]) {
         unpack(&kernel::download(&package, &scratch.join(&package))?, &root)?;
     }
     let source = about.source()?;
@@ -110,49 +111,6 @@ fn build_in(kernel: &Kernel, scratch: &Path) -> Result<()> {
     }
     let _ = fs::remove_dir_all(place(kernel));
     fs::rename(&built, place(kernel)).context("cannot put the modules beside the kernel")
-}
-
-/// Version and dependencies of a headers package.
-#[derive(Debug, PartialEq, Eq)]
-struct Control {
-    version: String,
-    /// `linux-headers-6.1.0-56-common`, `linux-kbuild-6.1`, `linux-compiler-gcc-12-x86`.
-    depends: Vec<String>,
-}
-
-impl Control {
-    fn of(deb: &Path) -> Result<Control> {
-        let field = |name| kernel::output(Command::new("dpkg-deb").arg("-f").arg(deb).arg(name));
-        Ok(Control::parse(&field("Version")?, &field("Depends")?))
-    }
-
-    fn parse(version: &str, depends: &str) -> Control {
-        let names = depends.split(',').filter_map(|one| one.split_whitespace().next());
-        Control { version: version.trim().to_owned(), depends: names.map(str::to_owned).collect() }
-    }
-
-    /// Returns the further packages that a build needs, as apt's words.
-    fn parts(&self) -> Vec<String> {
-        let prefixes = ["linux-headers-", "linux-kbuild-"];
-        let needed = self.depends.iter().filter(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)));
-        needed.map(|name| format!("{name}={}", self.version)).collect()
-    }
-
-    /// Returns the package with the sources of the same version, as apt's word.
-    fn source(&self) -> Result<String> {
-        let series = self.depends.iter().find_map(|name| name.strip_prefix("linux-kbuild-"));
-        let series = series.context("the headers package does not depend on linux-kbuild")?;
-        // Newer kernels have a kbuild package for each version: 6.12.107+deb13.
-        let mut numbers = series.split(|c: char| !c.is_ascii_digit());
-        let (major, minor) = numbers.next().zip(numbers.next()).context("linux-kbuild has no version")?;
-        Ok(format!("linux-source-{major}.{minor}={}", self.version))
-    }
-
-    /// Returns the compiler's name.
-    fn compiler(&self) -> Option<&str> {
-        let (name, _) = self.depends.iter().find_map(|name| name.strip_prefix("linux-compiler-"))?.rsplit_once('-')?;
-        Some(name)
-    }
 }
 
 fn unpack(deb: &Path, root: &Path) -> Result<()> {
@@ -205,19 +163,6 @@ fn make(headers: &Path, tree: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_headers_package_names_all_others() {
-        let depends =
-            "linux-headers-6.1.0-56-common (= 6.1.192-2), linux-kbuild-6.1 (>= 6.1.192-2), linux-compiler-gcc-12-x86";
-        let control = Control::parse("6.1.192-2\n", depends);
-        assert_eq!(control.parts(), ["linux-headers-6.1.0-56-common=6.1.192-2", "linux-kbuild-6.1=6.1.192-2"]);
-        assert_eq!(control.source().ok().as_deref(), Some("linux-source-6.1=6.1.192-2"));
-        assert_eq!(control.compiler(), Some("gcc-12"));
-        let newer = Control::parse("6.12.107-1", "linux-kbuild-6.12.107+deb13");
-        assert_eq!(newer.source().ok().as_deref(), Some("linux-source-6.12=6.12.107-1"));
-        assert!(Control::parse("1", "libc6").source().is_err());
-    }
 
     #[test]
     fn the_fix_comes_once() {
