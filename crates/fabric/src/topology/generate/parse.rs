@@ -135,15 +135,19 @@ impl fmt::Display for Shape {
             }
             Shape::Torus { sizes, hosts_per_switch, wraps } => {
                 let kind = if *wraps { "torus" } else { "mesh" };
-                write!(f, "{kind} {}, {hosts_per_switch} hosts a switch", by_x(sizes))
+                write!(f, "{kind} {}, {} a switch", by_x(sizes), hosts_in_words(*hosts_per_switch))
             }
             Shape::Dragonfly { switches_per_group, hosts_per_switch, global_per_switch, groups } => {
                 write!(f, "dragonfly {switches_per_group},{hosts_per_switch},{global_per_switch}")?;
                 groups.map_or(Ok(()), |n| write!(f, ",{n}"))
             }
             Shape::Random { switches, degree, hosts_per_switch, seed } => {
-                write!(f, "random {switches},{degree},{seed}, {hosts_per_switch} hosts a switch")
+                write!(f, "random {switches},{degree},{seed}, {} a switch", hosts_in_words(*hosts_per_switch))
             }
         }
     }
+}
+
+fn hosts_in_words(count: u8) -> String {
+    if count == 1 { "1 host".to_owned() } else { format!("{count} hosts") }
 }

@@ -183,3 +183,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_shape_names_its_hosts() {
+    for (hosts_per_switch, words) in [(None, "torus 4x4, 1 host a switch"), (Some(2), "torus 4x4, 2 hosts a switch")] {
+        let shape = Shape::parse("torus", "4x4", Extra { hosts: None, hosts_per_switch }).expect("a shape");
+        assert_eq!(shape.to_string(), words);
+    }
+}
