@@ -93,6 +93,8 @@ pub fn run(options: &Options) -> Result<()> {
         ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", COMPILER),
         ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner.as_str()),
         (EMULATED, "1"),
+        // Layouts are compared with the headers as the target's compiler reads them.
+        ("CC", COMPILER),
     ];
     let filter: Vec<&str> = options.filter.as_deref().into_iter().collect();
     let mut skipped = vec!["--"];
