@@ -2,44 +2,51 @@
 //! that requests faults (`WEFT_FAULT`), and no other program's datagrams. A corrupted datagram counts as lost, since
 //! its ICRC fails.
 
-use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use weft_link::FaultSpec;
-use weft_link::wrap::fault::LATE_MAX;
+use weft_link::wrap::fault::{Dice, LATE_MAX};
 use weft_mad::{GmpAddress, MadBytes};
+use weft_wire::opcode::{Kind, Opcode, Service};
 
 use crate::slots::ClientId;
 
 /// Maximum number of datagrams held back; more are lost, as in a queue that overflows.
 const HELD_MAX: usize = 4096;
 
-/// Random generator of each program, and the datagrams held back.
+/// A program's random numbers, since its first datagram.
+#[derive(Debug)]
+struct Draws {
+    begun: Instant,
+    dice: Dice,
+}
+
+/// Random numbers of each program, and the datagrams held back.
 #[derive(Debug, Default)]
 pub struct SessionFaults {
-    dice: BTreeMap<ClientId, SplitMix64>,
+    draws: BTreeMap<ClientId, Draws>,
     /// By arrival time and sequence number.
     held: BTreeMap<(Instant, u64), (GmpAddress, MadBytes)>,
     number: u64,
 }
 
 impl SessionFaults {
-    /// Takes in a datagram for this program; [`SessionFaults::poll`] returns what the faults leave of it.
+    /// Takes in a datagram for this program; [`SessionFaults::poll`] returns what the faults leave of it. No line limits
+    /// its rate.
     pub fn admit(&mut self, now: Instant, client: ClientId, spec: &FaultSpec, from: &GmpAddress, mad: &MadBytes) {
-        let dice = self.dice.entry(client).or_insert_with(|| SplitMix64::from_seed(spec.seed.to_le_bytes()));
-        let mut strikes = |ppm: u32| dice.next_u64() % 1_000_000 < u64::from(ppm);
-        let (lost, damaged) = (strikes(spec.loss_ppm), strikes(spec.corrupt_ppm));
-        let (doubled, late) = (strikes(spec.dup_ppm), strikes(spec.reorder_ppm));
-        if lost || damaged {
+        let draws = self.draws.entry(client).or_insert_with(|| Draws { begun: now, dice: Dice::new(*spec) });
+        let nanoseconds = u64::try_from(now.duration_since(draws.begun).as_nanos()).unwrap_or(u64::MAX);
+        let opcode = Opcode::of(Service::Ud, Kind::SendOnly).map(|opcode| opcode.0);
+        let effects = draws.dice.roll(weft_verbs::Instant(nanoseconds), opcode.as_slice()).unwrap_or_default();
+        if effects.lost || effects.flipped_bit.is_some() {
             return;
         }
-        let at = now + spec.delay + if late { LATE_MAX } else { std::time::Duration::ZERO };
-        for _ in 0..=usize::from(doubled) {
+        let late = if effects.overtaken_by.is_some() { LATE_MAX } else { std::time::Duration::ZERO };
+        for _ in 0..=usize::from(effects.doubled) {
             if self.held.len() < HELD_MAX {
                 self.number += 1;
-                self.held.insert((at, self.number), (*from, *mad));
+                self.held.insert((now + effects.delay + late, self.number), (*from, *mad));
             }
         }
     }
@@ -57,6 +64,6 @@ impl SessionFaults {
 
     /// Removes a program's state.
     pub fn forget(&mut self, client: ClientId) {
-        self.dice.remove(&client);
+        self.draws.remove(&client);
     }
 }

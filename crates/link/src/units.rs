@@ -1,4 +1,4 @@
-//! Parser of shares and times with units: `1%`, `500ppm`, `20us`, `1.5s`. A number without a unit is refused, since
+//! Parser of shares, times and rates with units: `1%`, `500ppm`, `20us`, `1.5s`, `10Gbit`. A number without a unit is refused, since
 //! `loss=1` could mean one percent or all packets; zero needs no unit.
 
 use weft_verbs::Duration;
@@ -10,6 +10,10 @@ pub const PPM_MAX: u32 = 1_000_000;
 const SHARES: [(&str, f64); 2] = [("%", 1e4), ("ppm", 1.0)];
 /// Units of times, in nanoseconds. `s` comes last, because other units end in it.
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+/// Units of rates, in bits per second.
+const RATES: [(&str, f64); 3] = [("kbit", 1e3), ("Mbit", 1e6), ("Gbit", 1e9)];
+/// Largest rate: no adapter has more.
+const RATE_MAX: f64 = 1e13;
 
 /// Parses a share into parts per million: `1%`, `0.1%`, `500ppm`.
 ///
@@ -43,6 +47,24 @@ pub fn time(text: &str, max: Duration) -> Result<Duration, String> {
         return Err(format!("a time lies between 0 and {}s here", max.as_nanos() / 1_000_000_000));
     }
     Ok(Duration::from_nanos(nanoseconds.round() as u64))
+}
+
+/// Parses a rate in bits per second: `500kbit`, `100Mbit`, `2.5Gbit`.
+///
+/// # Errors
+/// The reason, with the correct form.
+pub fn bits_per_second(text: &str) -> Result<u64, String> {
+    let rate = match quantity(text, &RATES) {
+        Quantity::Measured(rate) => rate,
+        Quantity::Bare(number) => return Err(format!("a rate needs its unit; write {number}Mbit or {number}Gbit")),
+        Quantity::Unclear => {
+            return Err("a rate is a number with a unit, kbit, Mbit or Gbit, such as 100Mbit".to_owned());
+        }
+    };
+    if !(1e3..=RATE_MAX).contains(&rate) {
+        return Err("a rate lies between 1kbit and 10000Gbit".to_owned());
+    }
+    Ok(rate.round() as u64)
 }
 
 enum Quantity<'a> {
@@ -92,6 +114,17 @@ mod tests {
         assert_eq!(time("61s", max).unwrap_err(), "a time lies between 0 and 60s here");
         for wrong in ["", "s", "ms", "-1s", "infs", "NaNs", "5%", "1h"] {
             assert!(time(wrong, max).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn rates_have_a_unit() {
+        for (text, rate) in [("500kbit", 500_000), ("100Mbit", 100_000_000), ("2.5 Gbit", 2_500_000_000)] {
+            assert_eq!(bits_per_second(text), Ok(rate), "{text}");
+        }
+        assert_eq!(bits_per_second("100").unwrap_err(), "a rate needs its unit; write 100Mbit or 100Gbit");
+        for wrong in ["", "Mbit", "-1Mbit", "NaNGbit", "infGbit", "0", "1bit", "1e9Gbit"] {
+            assert!(bits_per_second(wrong).is_err(), "{wrong}");
         }
     }
 }

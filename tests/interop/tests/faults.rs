@@ -1,6 +1,7 @@
 //! A bad network, injected: reliable connections still deliver every byte, without an error.
 
-use weft_interop::{Lab, Pair, Shape, Table, Who, skip, table};
+use anyhow::{Context, Result, ensure};
+use weft_interop::{Lab, Outcome, Pair, Shape, Table, Who, skip, table};
 
 /// Faults of the network. The seeds are fixed, so that failures are reproducible.
 const WEATHER: &[&str] = &[
@@ -11,6 +12,9 @@ const WEATHER: &[&str] = &[
     "loss=1%,reorder=1%,dup=1%,corrupt=0.1%,seed=5",
     "loss=10%,seed=6",
     "delay=1ms,seed=7",
+    "loss=2%,burst=20,seed=8",
+    "delay=200us,jitter=200us,seed=9",
+    "loss=100%,only=ack+response,from=20,count=4",
 ];
 
 /// Programs that must succeed despite them.
@@ -54,11 +58,56 @@ fn reliable_transports_finish() {
     table.finish();
 }
 
+/// Packets are struck by number and kind, for a time, and at a rate.
+#[test]
+fn faults_strike_by_number_kind_and_time() {
+    if !skip::have("faults_strike_by_number_kind_and_time", &["ip", "ib_send_bw"]) {
+        return;
+    }
+    let lab = Lab::new(Shape::Two { mtu: 9000 }).expect("a lab");
+    let mut table = Table::new("faults by number, kind and time");
+    // The server damages what it receives; the client says what it sent again.
+    let run = |args: &str, fault: &str| -> Result<Outcome> {
+        let mut pair = Pair::new("ib_send_bw", args).devices(&lab)?.within(60).env("WEFT_LOOPBACK", "wire");
+        pair.server_env.push(("WEFT_FAULT".into(), fault.into()));
+        pair.client_env.push(("WEFT_TRACE".into(), "stderr,loss".into()));
+        pair.run(&lab)
+    };
+    let succeeds = |args: &str, fault: &str, must_repeat: bool| -> Result<String> {
+        let Outcome { server, client } = run(args, fault)?;
+        ensure!(server.ok() && client.ok(), "{}\n{}", server.report(), client.report());
+        // A busy machine repeats packets that are only late.
+        ensure!(client.text.contains("retransmits=+") || !must_repeat, "{}", client.report());
+        Ok(client.text)
+    };
+    table.case("one packet is lost, and sent again", || {
+        succeeds("-s 1024 -n 200", "loss=100%,only=send,from=150,count=1", true).map(drop)
+    });
+    table.case("a number that no packet has", || {
+        succeeds("-s 1024 -n 200", "loss=100%,only=read,from=150,count=1", false).map(drop)
+    });
+    table.case("an outage of 200 ms", || succeeds("-s 1024 -D 2", "loss=100%,after=500ms,for=200ms", true).map(drop));
+    table.case("an outage without end", || {
+        let outcome = run("-s 1024 -n 2000", "loss=100%,from=500")?;
+        ensure!(!outcome.client.ok() && outcome.client.text.contains("12"), "{}", outcome.client.report());
+        Ok(())
+    });
+    table.case("a line of 80 Mbit/s", || {
+        let text = succeeds("-s 65536 -n 40 -t 4 --report_gbits", "rate=80Mbit", false)?;
+        let row = text.lines().find(|line| line.trim_start().starts_with("65536 ")).with_context(|| text.clone())?;
+        let average: f64 = row.split_whitespace().nth(3).with_context(|| text.clone())?.parse()?;
+        // A slow machine takes longer.
+        ensure!(average <= 0.0801, "{text}");
+        Ok(())
+    });
+    table.finish();
+}
+
 #[test]
 fn a_wrong_fault_is_refused_clearly() {
     let lab = Lab::new(Shape::Loopback).expect("a lab");
     let mut table = Table::new("bad WEFT_FAULT");
-    for wrong in ["loss=banana", "loss=200%", "lozz=1%", "loss", "seed=-1"] {
+    for wrong in ["loss=banana", "loss=200%", "lozz=1%", "loss", "seed=-1", "only=ack", "loss=1%,only=nak", "rate=10"] {
         table.case(wrong, || {
             let ended = lab.run(lab.client(), Who::Root, &[("WEFT_FAULT", wrong)], &["ibv_devinfo"])?;
             anyhow::ensure!(ended.text.contains("WEFT_FAULT"), "nothing says what is wrong:\n{}", ended.report());

@@ -3,16 +3,20 @@
 //! before, so a run can be repeated as far as its packets come in the same order. Damage happens before the ICRC check,
 //! so that it tests the check.
 
+mod dice;
+mod held;
+mod scope;
 mod spec;
 
-use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use weft_verbs::{Duration, Instant};
 
 use crate::datagram::Datagram;
+pub use dice::{Dice, Effects};
+use held::{Held, Late, Owned};
+pub use scope::{PacketKinds, Scope};
 pub use spec::{FaultSpec, FaultSpecError};
 
 /// Maximum number of delayed bytes; packets beyond it are lost, as in a queue that overflows.
@@ -37,61 +41,14 @@ pub struct FaultStats {
     pub overflowed: u64,
 }
 
-#[derive(Debug)]
-struct Owned {
-    ib: Vec<u8>,
-    like: Datagram<'static>,
-}
-
-impl Owned {
-    fn of(datagram: &Datagram<'_>, ib: Vec<u8>) -> Owned {
-        Owned { ib, like: Datagram { ib: &[], ..*datagram } }
-    }
-
-    fn datagram(&self) -> Datagram<'_> {
-        Datagram { ib: &self.ib, ..self.like }
-    }
-}
-
-/// A delayed packet, ordered by its time and then by its number.
-#[derive(Debug)]
-struct Held {
-    at: Instant,
-    number: u64,
-    packet: Owned,
-}
-
-impl PartialEq for Held {
-    fn eq(&self, other: &Held) -> bool {
-        (self.at, self.number) == (other.at, other.number)
-    }
-}
-impl Eq for Held {}
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Held {
-    fn cmp(&self, other: &Held) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
-}
-
-/// A packet waiting to be overtaken.
-#[derive(Debug)]
-struct Late {
-    until: Instant,
-    overtaken_by: u64,
-    packet: Owned,
-}
-
 /// The fault injector.
 #[derive(Debug)]
 pub struct Fault {
     spec: FaultSpec,
-    dice: SplitMix64,
+    dice: Dice,
     number: u64,
+    /// When the limited line has carried all packets so far.
+    line_free_at: Instant,
     held: BinaryHeap<Reverse<Held>>,
     late: Vec<Late>,
     held_bytes: usize,
@@ -104,8 +61,9 @@ impl Fault {
     pub fn new(spec: FaultSpec) -> Fault {
         Fault {
             spec,
-            dice: SplitMix64::from_seed(spec.seed.to_le_bytes()),
+            dice: Dice::new(spec),
             number: 0,
+            line_free_at: Instant(0),
             held: BinaryHeap::new(),
             late: Vec::new(),
             held_bytes: 0,
@@ -113,53 +71,32 @@ impl Fault {
         }
     }
 
-    /// Returns the next random number.
-    fn roll(&mut self) -> u64 {
-        self.dice.next_u64()
-    }
-
-    fn strikes(&mut self, ppm: u32) -> bool {
-        // Draw a number regardless of the rate, so that one fault's rate does not affect another's draws.
-        self.roll() % 1_000_000 < u64::from(ppm)
-    }
-
     /// Handles a received packet: `deliver` gets the packets that result now, and those that it overtook.
     pub fn admit(&mut self, now: Instant, datagram: &Datagram<'_>, deliver: &mut impl FnMut(&Datagram<'_>)) {
-        let spec = self.spec;
-        let (lost, corrupt) = (self.strikes(spec.loss_ppm), self.strikes(spec.corrupt_ppm));
-        let (double, late) = (self.strikes(spec.dup_ppm), self.strikes(spec.late_ppm(datagram.ib)));
-        let (bit, distance) = (self.roll(), self.roll() % OVERTAKEN_BY_MAX + 1);
-        if lost {
+        let Some(effects) = self.dice.roll(now, datagram.ib) else {
+            deliver(datagram);
+            self.overtake(deliver);
+            return;
+        };
+        if effects.lost {
             self.stats.lost += 1;
             return;
         }
-        let mut ib = Vec::new();
-        let mut datagram = *datagram;
-        if corrupt && !datagram.ib.is_empty() {
-            self.stats.corrupted += 1;
-            ib.extend_from_slice(datagram.ib);
-            let bit = bit % (ib.len() as u64 * 8);
-            ib[(bit / 8) as usize] ^= 1 << (bit % 8);
-        }
-        if !ib.is_empty() {
-            datagram.ib = &ib;
-        }
-        if late {
+        let damaged = effects.flipped_bit.and_then(|bit| flipped(datagram.ib, bit));
+        self.stats.corrupted += u64::from(damaged.is_some());
+        let datagram = Datagram { ib: damaged.as_deref().unwrap_or(datagram.ib), ..*datagram };
+        if let Some(overtaken_by) = effects.overtaken_by {
             self.stats.reordered += 1;
-            let until = now + spec.delay + LATE_MAX;
+            let until = now + effects.delay + LATE_MAX;
             if self.room_for(&datagram) {
-                self.late.push(Late {
-                    until,
-                    overtaken_by: distance,
-                    packet: Owned::of(&datagram, datagram.ib.to_vec()),
-                });
+                self.late.push(Late { until, overtaken_by, packet: Owned::of(&datagram, datagram.ib.to_vec()) });
             }
         } else {
-            self.pass(now, &datagram, deliver);
+            self.pass(now, effects.delay, &datagram, deliver);
         }
-        if double {
+        if effects.doubled {
             self.stats.doubled += 1;
-            self.pass(now, &datagram, deliver);
+            self.pass(now, effects.delay, &datagram, deliver);
         }
     }
 
@@ -169,7 +106,7 @@ impl Fault {
             if let Some(Reverse(held)) = self.held.pop() {
                 self.held_bytes -= held.packet.ib.len();
                 deliver(&held.packet.datagram());
-                self.overtake(now, deliver);
+                self.overtake(deliver);
             }
         }
         let mut index = 0;
@@ -198,22 +135,37 @@ impl Fault {
         fits
     }
 
-    fn pass(&mut self, now: Instant, datagram: &Datagram<'_>, deliver: &mut impl FnMut(&Datagram<'_>)) {
-        if self.spec.delay.is_zero() {
+    fn pass(
+        &mut self,
+        now: Instant,
+        delay: Duration,
+        datagram: &Datagram<'_>,
+        deliver: &mut impl FnMut(&Datagram<'_>),
+    ) {
+        let at = self.carried_at(now, datagram.ib.len()) + delay;
+        if at <= now {
             deliver(datagram);
-            self.overtake(now, deliver);
+            self.overtake(deliver);
         } else if self.room_for(datagram) {
             self.number += 1;
-            self.held.push(Reverse(Held {
-                at: now + self.spec.delay,
-                number: self.number,
-                packet: Owned::of(datagram, datagram.ib.to_vec()),
-            }));
+            let packet = Owned::of(datagram, datagram.ib.to_vec());
+            self.held.push(Reverse(Held { at, number: self.number, packet }));
         }
     }
 
+    /// Returns when a line of the requested rate has carried these bytes, after all before them.
+    fn carried_at(&mut self, now: Instant, bytes: usize) -> Instant {
+        if self.spec.bits_per_second == 0 {
+            return now;
+        }
+        let nanoseconds = u128::from(bytes as u64) * 8 * 1_000_000_000 / u128::from(self.spec.bits_per_second);
+        let lasts = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
+        self.line_free_at = self.line_free_at.max(now) + lasts;
+        self.line_free_at
+    }
+
     /// Counts a delivered packet towards the release of those waiting to be overtaken.
-    fn overtake(&mut self, _now: Instant, deliver: &mut impl FnMut(&Datagram<'_>)) {
+    fn overtake(&mut self, deliver: &mut impl FnMut(&Datagram<'_>)) {
         let mut index = 0;
         while index < self.late.len() {
             self.late[index].overtaken_by -= 1;
@@ -230,6 +182,14 @@ impl Fault {
         self.held_bytes -= late.packet.ib.len();
         deliver(&late.packet.datagram());
     }
+}
+
+/// Returns a copy with one bit changed; `bit` may be any number. An empty packet has none.
+fn flipped(ib: &[u8], bit: u64) -> Option<Vec<u8>> {
+    let bit = bit.checked_rem(ib.len() as u64 * 8)?;
+    let mut ib = ib.to_vec();
+    *ib.get_mut((bit / 8) as usize)? ^= 1 << (bit % 8);
+    Some(ib)
 }
 
 #[cfg(test)]
@@ -302,5 +262,73 @@ mod tests {
             let got = u32::from_be_bytes(ib[..].try_into().unwrap());
             assert_eq!((got ^ i as u32).count_ones(), 1);
         }
+    }
+
+    #[test]
+    fn losses_in_bursts_are_as_many_and_come_in_runs() {
+        let (out, stats) = run("loss=10%,burst=20,seed=3", 200_000);
+        assert!((16_000..24_000).contains(&stats.lost), "{stats:?}");
+        let arrived: Vec<u32> = out.iter().map(|ib| u32::from_be_bytes(ib[..].try_into().unwrap())).collect();
+        let runs = arrived.windows(2).filter(|pair| pair[1] != pair[0] + 1).count() as u64;
+        assert!((15..25).contains(&(stats.lost / runs)), "{} losses in {runs} runs", stats.lost);
+        assert_eq!(run("loss=100%,burst=5", 50).1.lost, 50);
+    }
+
+    #[test]
+    fn packets_are_struck_by_number_and_by_time() {
+        let numbers = |spec| -> Vec<u32> {
+            let (out, _) = run(spec, 10);
+            let arrived: Vec<u32> = out.iter().map(|ib| u32::from_be_bytes(ib[..].try_into().unwrap())).collect();
+            (0..10).filter(|number| !arrived.contains(number)).collect()
+        };
+        assert_eq!(numbers("loss=100%,from=3,count=2"), [2, 3]);
+        assert_eq!(numbers("loss=100%,from=9"), [8, 9]);
+        assert_eq!(numbers("loss=100%,count=1"), [0]);
+        // A packet comes each microsecond.
+        assert_eq!(numbers("loss=100%,after=4us,for=3us"), [4, 5, 6]);
+        assert_eq!(numbers("loss=100%,for=2us"), [0, 1]);
+        assert_eq!(numbers("loss=100%,after=8us"), [8, 9]);
+    }
+
+    #[test]
+    fn kinds_of_packets_are_struck_and_counted_alone() {
+        let acknowledge = 0x11;
+        let mut fault = Fault::new(FaultSpec::parse("loss=100%,only=ack,from=2,count=1").unwrap());
+        let mut arrived = Vec::new();
+        for (number, opcode) in [0x04, acknowledge, 0x0c, acknowledge, acknowledge, 0x64].into_iter().enumerate() {
+            fault.admit(Instant(0), &datagram(&[opcode, number as u8]), &mut |d| arrived.push(d.ib[1]));
+        }
+        assert_eq!(arrived, [0, 1, 2, 4, 5], "the second acknowledgement is lost");
+    }
+
+    #[test]
+    fn a_line_carries_bits_at_its_rate() {
+        let mut fault = Fault::new(FaultSpec::parse("rate=8Mbit,delay=1ms").unwrap());
+        let mut arrivals = Vec::new();
+        for _ in 0..3 {
+            fault.admit(Instant(0), &datagram(&[0; 1000]), &mut |_| panic!("it takes time"));
+        }
+        while let Some(at) = fault.poll_timeout() {
+            fault.release(at, &mut |_| arrivals.push(at.0));
+        }
+        assert_eq!(arrivals, [2_000_000, 3_000_000, 4_000_000]);
+        // An idle line is free at once.
+        fault.admit(Instant(50_000_000), &datagram(&[0; 1000]), &mut |_| panic!("it takes time"));
+        assert_eq!(fault.poll_timeout(), Some(Instant(52_000_000)));
+    }
+
+    #[test]
+    fn jitter_delays_each_packet_by_another_time() {
+        let mut fault = Fault::new(FaultSpec::parse("delay=1ms,jitter=1ms,seed=4").unwrap());
+        for number in 0..100u8 {
+            fault.admit(Instant(0), &datagram(&[number]), &mut |_| panic!("it takes time"));
+        }
+        let (mut times, mut order) = (Vec::new(), Vec::new());
+        while let Some(at) = fault.poll_timeout() {
+            fault.release(at, &mut |d| order.push(d.ib[0]));
+            times.push(at.0);
+        }
+        assert!(times.iter().all(|at| (1_000_000..=2_000_000).contains(at)) && times.len() > 90, "{times:?}");
+        assert!(!order.is_sorted() && order.len() == 100, "packets overtake each other");
     }
 }

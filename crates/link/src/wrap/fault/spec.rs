@@ -4,13 +4,16 @@ use std::fmt;
 
 use weft_verbs::Duration;
 
-use crate::units::{share_ppm, time};
+use super::scope::{PacketKinds, Scope};
+use crate::units::{bits_per_second, share_ppm, time};
 
 /// The faults to inject, and their rates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultSpec {
     /// Lost packets per million.
     pub loss_ppm: u32,
+    /// Mean number of packets that are lost in a row; 0 and 1 mean that each is lost or not for itself.
+    pub burst: u32,
     /// Packets per million that later ones overtake.
     pub reorder_ppm: u32,
     /// Duplicated packets per million.
@@ -19,6 +22,12 @@ pub struct FaultSpec {
     pub corrupt_ppm: u32,
     /// Delay of every packet.
     pub delay: Duration,
+    /// Maximum of a random delay beside `delay`, another one for each packet.
+    pub jitter: Duration,
+    /// Rate of the line; 0 is none.
+    pub bits_per_second: u64,
+    /// Packets that all this concerns.
+    pub scope: Scope,
     /// Datagrams (UD) per million that later packets overtake, beside `reorder_ppm`. No text requests it.
     pub late_datagrams_ppm: u32,
     /// Seed of the random numbers.
@@ -27,6 +36,10 @@ pub struct FaultSpec {
 
 /// The longest accepted delay.
 pub const DELAY_MAX: Duration = Duration::from_secs(60);
+/// The latest begin and the longest duration of faults.
+const SCOPE_TIME_MAX: Duration = Duration::from_secs(86_400);
+/// The largest mean number of packets that are lost in a row.
+const BURST_MAX: u32 = 1_000_000;
 
 /// The reason why a specification is invalid.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,25 +68,55 @@ impl FaultSpec {
             let (key, value) = part
                 .split_once('=')
                 .ok_or_else(|| FaultSpecError(format!("\"{part}\" has no value: write {part}=...")))?;
-            let (key, value) = (key.trim(), value.trim());
-            let wrong = |why: String| FaultSpecError(format!("{key}={value}: {why}"));
-            match key {
-                "loss" => spec.loss_ppm = share_ppm(value).map_err(wrong)?,
-                "reorder" => spec.reorder_ppm = share_ppm(value).map_err(wrong)?,
-                "dup" => spec.dup_ppm = share_ppm(value).map_err(wrong)?,
-                "corrupt" => spec.corrupt_ppm = share_ppm(value).map_err(wrong)?,
-                "delay" => spec.delay = time(value, DELAY_MAX).map_err(wrong)?,
-                "seed" => {
-                    spec.seed = value.parse().map_err(|_| wrong("a seed is a whole number of 64 bits".to_owned()))?;
-                }
-                _ => {
-                    return Err(FaultSpecError(format!(
-                        "\"{key}\" is no fault: there are loss, reorder, dup, corrupt, delay and seed"
-                    )));
-                }
+            spec.set(key.trim(), value.trim())?;
+        }
+        spec.makes_sense()?;
+        Ok(spec)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), FaultSpecError> {
+        let wrong = |why: String| FaultSpecError(format!("{key}={value}: {why}"));
+        let number =
+            |what: &str| value.parse::<u64>().map_err(|_| wrong(format!("{what} is a whole number of 64 bits")));
+        match key {
+            "loss" => self.loss_ppm = share_ppm(value).map_err(wrong)?,
+            "burst" => {
+                let burst = value.parse().ok().filter(|burst| (1..=BURST_MAX).contains(burst));
+                self.burst = burst.ok_or_else(|| wrong(format!("a mean number of packets, 1 to {BURST_MAX}")))?;
+            }
+            "reorder" => self.reorder_ppm = share_ppm(value).map_err(wrong)?,
+            "dup" => self.dup_ppm = share_ppm(value).map_err(wrong)?,
+            "corrupt" => self.corrupt_ppm = share_ppm(value).map_err(wrong)?,
+            "delay" => self.delay = time(value, DELAY_MAX).map_err(wrong)?,
+            "jitter" => self.jitter = time(value, DELAY_MAX).map_err(wrong)?,
+            "rate" => self.bits_per_second = bits_per_second(value).map_err(wrong)?,
+            "after" => self.scope.after = time(value, SCOPE_TIME_MAX).map_err(wrong)?,
+            "for" => self.scope.lasting = time(value, SCOPE_TIME_MAX).map_err(wrong)?,
+            "from" => self.scope.from = number("a packet's number")?,
+            "count" => self.scope.count = number("a number of packets")?,
+            "only" => self.scope.kinds = PacketKinds::parse(value).map_err(wrong)?,
+            "seed" => self.seed = number("a seed")?,
+            _ => {
+                return Err(FaultSpecError(format!(
+                    "\"{key}\" is no fault: there are loss, burst, reorder, dup, corrupt, delay, jitter and rate, which \
+                     after, for, from, count and only limit, and seed"
+                )));
             }
         }
-        Ok(spec)
+        Ok(())
+    }
+
+    /// Refuses keys that would do nothing.
+    fn makes_sense(&self) -> Result<(), FaultSpecError> {
+        if self.burst > 1 && self.loss_ppm == 0 {
+            return Err(FaultSpecError("burst without loss does nothing: add loss=1%".to_owned()));
+        }
+        if self.scope != Scope::default() && self.is_none() {
+            let keys =
+                "after, for, from, count and only say when faults strike; without one they do nothing: add loss=1%";
+            return Err(FaultSpecError(keys.to_owned()));
+        }
+        Ok(())
     }
 
     /// Returns how many packets per million like this one (BTH first) later ones overtake.
@@ -87,7 +130,7 @@ impl FaultSpec {
 
     /// Whether no faults are requested.
     pub fn is_none(&self) -> bool {
-        *self == FaultSpec { seed: self.seed, ..FaultSpec::default() }
+        *self == FaultSpec { seed: self.seed, scope: self.scope, ..FaultSpec::default() }
     }
 }
 
@@ -103,11 +146,28 @@ mod tests {
             reorder_ppm: 20_000,
             dup_ppm: 10_000,
             corrupt_ppm: 1_000,
-            late_datagrams_ppm: 0,
             delay: Duration::from_millis(1),
             seed: 7,
+            ..FaultSpec::default()
         };
         assert_eq!(spec, want);
+        let limited =
+            FaultSpec::parse("loss=1%,burst=10,jitter=20us,rate=10Gbit,after=2s,for=300ms,from=5,count=7,only=ack");
+        let want_limited = FaultSpec {
+            loss_ppm: 10_000,
+            burst: 10,
+            jitter: Duration::from_micros(20),
+            bits_per_second: 10_000_000_000,
+            scope: Scope {
+                after: Duration::from_secs(2),
+                lasting: Duration::from_millis(300),
+                from: 5,
+                count: 7,
+                kinds: PacketKinds::parse("ack").unwrap(),
+            },
+            ..FaultSpec::default()
+        };
+        assert_eq!(limited, Ok(want_limited));
         assert!(FaultSpec::parse("").unwrap().is_none());
         assert!(FaultSpec::parse("seed=9").unwrap().is_none());
         assert!(!spec.is_none());
@@ -128,6 +188,12 @@ mod tests {
             ("delay=100s", "60s"),
             ("delay=infs", "60s"),
             ("seed=-1", "whole number"),
+            ("loss=1%,burst=0", "1 to 1000000"),
+            ("burst=5", "add loss"),
+            ("after=1s,seed=4", "when faults strike"),
+            ("loss=1%,only=nak", "no kind of packet"),
+            ("rate=10", "write 10Mbit or 10Gbit"),
+            ("loss=1%,from=x", "whole number"),
         ] {
             let error = FaultSpec::parse(text).unwrap_err().to_string();
             assert!(error.contains(part) && error.contains("loss=1%"), "{text}: {error}");
