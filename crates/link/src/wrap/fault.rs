@@ -14,15 +14,13 @@ use std::collections::BinaryHeap;
 use weft_verbs::{Duration, Instant};
 
 use crate::datagram::Datagram;
-pub use dice::{Dice, Effects};
+pub use dice::{Dice, Effects, OVERTAKEN_BY_MAX};
 use held::{Held, Late, Owned};
 pub use scope::{PacketKinds, Scope};
 pub use spec::{FaultSpec, FaultSpecError};
 
 /// Maximum number of delayed bytes; packets beyond it are lost, as in a queue that overflows.
 pub const HELD_BYTES_MAX: usize = 64 << 20;
-/// Maximum number of packets that overtake a late one.
-pub const OVERTAKEN_BY_MAX: u64 = 8;
 /// A late packet arrives after this time even if nothing overtakes it.
 pub const LATE_MAX: Duration = Duration::from_micros(500);
 

@@ -6,8 +6,11 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 use weft_verbs::{Duration, Instant};
 
 use super::scope::Struck;
-use super::{FaultSpec, OVERTAKEN_BY_MAX};
+use super::spec::FaultSpec;
 use crate::units::PPM_MAX;
+
+/// Maximum number of packets that overtake a late one.
+pub const OVERTAKEN_BY_MAX: u64 = 8;
 
 /// Effects of the faults on one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
