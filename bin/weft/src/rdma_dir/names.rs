@@ -12,7 +12,7 @@ pub const VIEW: &str = "libweft_view.so";
 /// The library for LD_PRELOAD, which gives programs RDS sockets.
 pub const RDS: &str = "libweft_rds_preload.so";
 
-/// The library for LD_PRELOAD, which reports misuse of verbs.
+/// The library for LD_PRELOAD, which checks a program's use of verbs.
 pub const CHECK: &str = "libweft_check.so";
 
 /// Every library beside the command.

@@ -1,0 +1,1 @@
+//! LD_PRELOAD library that checks a program's use of verbs.
