@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cable, capture, cdi, check, cm, daemon, dev, diagnose, doctor, env, environment, host_apply, hosts, link, manual, metrics,
-    monitor, node, pingall, qp, resource, run, sm, stat, status, system, top, topology, up,
+    cable, capture, cdi, check, cm, daemon, dev, diagnose, doctor, env, environment, host_apply, hosts, link, manual,
+    metrics, monitor, node, pingall, qp, resource, run, sm, stat, status, system, top, topology, up,
 };
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
