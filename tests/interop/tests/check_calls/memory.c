@@ -140,6 +140,47 @@ static void receive_no_grh_room(int is_wrong)
 	MUST(!receive(qps[0], piece(0, is_wrong ? 32 : 72)));
 }
 
+/* Binds a window to a part of a region. */
+static void bind_window(struct ibv_mr *to, struct ibv_pd *of, uint64_t length, int is_wrong)
+{
+	struct ibv_mw *window = ibv_alloc_mw(of, IBV_MW_TYPE_1);
+	MUST(window);
+	struct ibv_mw_bind bind = {
+		.wr_id = 3,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = { .mr = to, .addr = (uintptr_t)memory, .length = length, .mw_access_flags = IBV_ACCESS_REMOTE_READ },
+	};
+	connected(IBV_QPT_RC);
+	if (!ibv_bind_mw(qps[0], window, &bind))
+		MUST((completion().status == IBV_WC_SUCCESS) != is_wrong);
+	else
+		MUST(is_wrong);
+	MUST(!ibv_dealloc_mw(window));
+}
+
+static void window_without_access(int is_wrong)
+{
+	struct ibv_mr *own = region(pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE | (is_wrong ? 0 : IBV_ACCESS_MW_BIND));
+	bind_window(own, pd, 64, is_wrong);
+	MUST(!ibv_dereg_mr(own));
+}
+
+static void window_out_of_range(int is_wrong)
+{
+	struct ibv_mr *own = region(pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	bind_window(own, pd, 4096 + is_wrong, is_wrong);
+	MUST(!ibv_dereg_mr(own));
+}
+
+static void window_wrong_pd(int is_wrong)
+{
+	struct ibv_pd *other = ibv_alloc_pd(context);
+	MUST(other);
+	struct ibv_mr *own = region(is_wrong ? other : pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	bind_window(own, pd, 64, is_wrong);
+	MUST(!ibv_dereg_mr(own) && !ibv_dealloc_pd(other));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct misuse cases[] = {
@@ -156,6 +197,9 @@ int main(int argc, char **argv)
 		{ "atomic-misaligned", atomic_misaligned },
 		{ "atomic-length", atomic_length },
 		{ "receive-no-grh-room", receive_no_grh_room },
+		{ "window-without-access", window_without_access },
+		{ "window-out-of-range", window_out_of_range },
+		{ "window-wrong-pd", window_wrong_pd },
 	};
 	return run_misuse(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }
