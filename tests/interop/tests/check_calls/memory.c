@@ -5,12 +5,15 @@
 /* A buffer belongs to the adapter until the completion. */
 static void buffer_changed(int is_wrong)
 {
+	char *at = pages(4096);
+	struct ibv_mr *own = region(pd, at, 4096, IBV_ACCESS_LOCAL_WRITE);
 	connected(IBV_QPT_RC);
-	MUST(!post(qps[0], IBV_WR_RDMA_WRITE, piece(0, 4096), IBV_SEND_SIGNALED));
+	MUST(!post(qps[0], IBV_WR_RDMA_WRITE, (struct ibv_sge){ (uintptr_t)at, 4096, own->lkey }, IBV_SEND_SIGNALED));
 	if (is_wrong)
-		memory[100] = 1;
+		at[100] = 1;
 	completed(1);
-	memory[100] = 2;
+	at[100] = 2;
+	MUST(!ibv_dereg_mr(own) && !munmap(at, 4096));
 }
 
 /* A receive names memory that goes away, or goes away after the flush. */

@@ -1,6 +1,7 @@
 /* Misuse of work queues: more requests than fit, and requests that the queue pair cannot take. */
 
 #include "common.h"
+#include <poll.h>
 
 static void send_queue_full(int is_wrong)
 {
@@ -44,6 +45,17 @@ static void srq_full(int is_wrong)
 	MUST(!ibv_destroy_srq(srq));
 }
 
+/* Takes asynchronous events until none comes for a while. */
+static void take_async_events(void)
+{
+	struct pollfd fd = { .fd = context->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+	while (poll(&fd, 1, 300) == 1) {
+		MUST(!ibv_get_async_event(context, &event));
+		ibv_ack_async_event(&event);
+	}
+}
+
 /* Posts as many requests as a small completion queue holds, and this many more. */
 static void post_for_small_cq(int more)
 {
@@ -57,7 +69,7 @@ static void post_for_small_cq(int more)
 	connect_both();
 	for (int i = 0; i < small->cqe + more; i++)
 		MUST(!post(qps[0], IBV_WR_RDMA_WRITE, piece(0, 64), IBV_SEND_SIGNALED) || more > 0);
-	usleep(100000);
+	take_async_events();
 	for (int i = 0; i < 2; i++)
 		MUST(!ibv_destroy_qp(qps[i]));
 	qps[0] = qps[1] = NULL;

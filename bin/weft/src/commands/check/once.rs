@@ -126,9 +126,11 @@ impl Run<'_> {
     /// Waits until the server listens; returns why it does not.
     fn await_listening(&self, server: &mut Program) -> Result<Option<String>> {
         let host = self.args.server_host.as_deref().or(self.args.place.host.as_deref()).unwrap_or_default();
+        let port = self.args.place.wait_port;
         let until = Instant::now() + run::LISTENS_WITHIN;
         loop {
-            if run::listens(server.pid(), self.args.place.wait_port, host) {
+            // A server that has left its process group is known by its port.
+            if run::listens(server.pid(), port, host) || port.is_some_and(|port| run::is_listened_on(port, host)) {
                 return Ok(None);
             }
             if let Some(status) = server.ended()? {

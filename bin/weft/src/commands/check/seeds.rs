@@ -58,13 +58,14 @@ fn fail(args: &CheckArgs, seed: u64, outcome: &Outcome) -> Result<u8> {
         failures => failures.join(", "),
     };
     crate::errln!("weft check: seed {seed}: {reasons}");
+    if outcome.is_interrupted {
+        return Ok(outcome.code);
+    }
     if !args.place.verbose {
         let _ = std::io::stderr().write_all(&outcome.output());
     }
-    if !outcome.is_interrupted {
-        output::write(&outcome.verdict, &args.reports, false)?;
-        crate::errln!("weft check: to run it again: {}", again(args, seed));
-    }
+    output::write(&outcome.verdict, &args.reports, false)?;
+    crate::errln!("weft check: to run it again: {}", again(args, seed));
     Ok(pass_on(args, outcome))
 }
 

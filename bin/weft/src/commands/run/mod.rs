@@ -41,6 +41,7 @@ mod writers;
 
 pub use args::{FAILED, RunArgs};
 pub use detach::{LISTENS_WITHIN, listens, run_command as detach_command, words};
+pub use wait_port::is_listened_on;
 pub use environment::{REPORT_VARIABLE, audit, library_path, preload_check};
 pub use fallback::remedy;
 #[cfg(test)]
