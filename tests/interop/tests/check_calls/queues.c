@@ -3,6 +3,7 @@
 #include "common.h"
 #include <poll.h>
 
+/* A place of the send queue is free when the program has polled the completion; an adapter may be more generous. */
 static void send_queue_full(int is_wrong)
 {
 	connected(IBV_QPT_RC);
@@ -10,8 +11,9 @@ static void send_queue_full(int is_wrong)
 		MUST(!post(qps[0], IBV_WR_RDMA_WRITE, piece(0, 64), IBV_SEND_SIGNALED));
 	if (!is_wrong)
 		completed(1);
-	MUST(is_wrong == !!post(qps[0], IBV_WR_RDMA_WRITE, piece(0, 64), IBV_SEND_SIGNALED));
-	completed(caps[0].max_send_wr);
+	int is_refused = !!post(qps[0], IBV_WR_RDMA_WRITE, piece(0, 64), IBV_SEND_SIGNALED);
+	MUST(!is_refused || is_wrong);
+	completed(caps[0].max_send_wr + (is_wrong && !is_refused));
 }
 
 static void receive_queue_full(int is_wrong)
@@ -91,9 +93,9 @@ static void never_signaled(int is_wrong)
 	}
 	if (!is_wrong)
 		completed(1);
-	MUST(is_wrong == !!post(qps[0], IBV_WR_RDMA_WRITE, piece(0, 64), IBV_SEND_SIGNALED));
-	if (!is_wrong)
-		completed(1);
+	int is_refused = !!post(qps[0], IBV_WR_RDMA_WRITE, piece(0, 64), IBV_SEND_SIGNALED);
+	MUST(!is_refused || is_wrong);
+	completed(!is_refused);
 }
 
 static void receive_too_short(int is_wrong)
