@@ -12,8 +12,20 @@ const RSOCKET_PRELOAD: &str = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so
 const PYVERBS: &str = "/usr/share/doc/rdma-core/tests";
 /// Modules of them: those with much traffic, unusual objects, or errors on purpose. `WEFT_ALL=1` runs these.
 const PYVERBS_MODULES: &[&str] = &[
-    "test_cq", "test_cqex", "test_mr", "test_pd", "test_qp", "test_qpex", "test_rdmacm", "test_addr", "test_atomic",
-    "test_cq_events", "test_odp", "test_shared_pd", "test_parent_domain", "test_fork",
+    "test_cq",
+    "test_cqex",
+    "test_mr",
+    "test_pd",
+    "test_qp",
+    "test_qpex",
+    "test_rdmacm",
+    "test_addr",
+    "test_atomic",
+    "test_cq_events",
+    "test_odp",
+    "test_shared_pd",
+    "test_parent_domain",
+    "test_fork",
 ];
 /// Runs of a program that ends for a reason outside itself, such as perftest that cannot measure the processor's clock.
 const TRIES: usize = 3;
@@ -131,7 +143,8 @@ fn third_party_programs_are_clean() {
 
 #[test]
 fn mpi_programs_are_clean() {
-    if !skip::have("mpi_programs_are_clean", &["ip", "mpicc.openmpi", "mpirun.openmpi", "mpicc.mpich", "mpiexec.mpich"]) {
+    if !skip::have("mpi_programs_are_clean", &["ip", "mpicc.openmpi", "mpirun.openmpi", "mpicc.mpich", "mpiexec.mpich"])
+    {
         return;
     }
     let lab = Lab::new(Shape::One).expect("a lab");

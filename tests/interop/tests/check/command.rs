@@ -197,7 +197,8 @@ fn background(lab: &Lab, wrong: &[&str]) -> Result<()> {
     let file = lab.file("background");
     let name = file.to_str().context("the lab's path is not UTF-8")?;
     let listens = format!("{}; exec timeout 1 busybox nc -l -p 7999", wrong.join(" "));
-    let ended = run(lab, Who::Root, &["--detach", "--wait-port", "7999", "--output", name, "--", "sh", "-c", &listens])?;
+    let ended =
+        run(lab, Who::Root, &["--detach", "--wait-port", "7999", "--output", name, "--", "sh", "-c", &listens])?;
     ensure!(ended.ok() && !file.exists(), "it waits for its program: {}", ended.report());
     let until = Instant::now() + WRITTEN_WITHIN;
     while !std::fs::read_to_string(&file).is_ok_and(|text| text.contains("[buffer-changed]")) {

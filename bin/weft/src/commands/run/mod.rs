@@ -41,11 +41,11 @@ mod writers;
 
 pub use args::{FAILED, RunArgs};
 pub use detach::{LISTENS_WITHIN, listens, run_command as detach_command, words};
-pub use wait_port::is_listened_on;
 pub use environment::{REPORT_VARIABLE, audit, library_path, preload_check};
 pub use fallback::remedy;
 #[cfg(test)]
 pub use view::tests::rxe0 as test_device;
+pub use wait_port::is_listened_on;
 
 use std::io;
 use std::os::unix::process::CommandExt;
