@@ -21,7 +21,7 @@ pub use args::CheckArgs;
 
 use super::run::{self, FAILED};
 use crate::output::print;
-use once::{Outcome, Run};
+use once::Run;
 use process::Signals;
 use verdict::{Filter, Verdict};
 
@@ -67,7 +67,7 @@ fn check(args: &CheckArgs) -> Result<u8> {
         }
     }
     output::write(&outcome.verdict, &args.reports, args.place.quiet)?;
-    Ok(pass_on(args, &outcome))
+    Ok(outcome.exit_code(args.reports.exit_code))
 }
 
 /// Prints the reports of programs that have run before.
@@ -85,8 +85,4 @@ fn detach(args: &CheckArgs) -> ExitCode {
         return ExitCode::from(FAILED);
     }
     run::detach_command("check", &args.words(), &args.run_args(args.place.host.as_ref(), &args.command))
-}
-
-fn pass_on(args: &CheckArgs, outcome: &Outcome) -> u8 {
-    outcome.exit_code(args.reports.exit_code)
 }

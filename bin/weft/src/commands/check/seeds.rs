@@ -8,9 +8,9 @@ use anyhow::Result;
 
 use super::args::CheckArgs;
 use super::once::{Outcome, Run};
+use super::output;
 use super::process::Signals;
 use super::verdict::Filter;
-use super::{output, pass_on};
 use crate::commands::env::shell_word;
 
 /// Time limit of a run, unless the options have one: strict adapters make programs hang that rely on luck.
@@ -66,7 +66,7 @@ fn fail(args: &CheckArgs, seed: u64, outcome: &Outcome) -> Result<u8> {
     }
     output::write(&outcome.verdict, &args.reports, false)?;
     crate::errln!("weft check: to run it again: {}", again(args, seed));
-    Ok(pass_on(args, outcome))
+    Ok(outcome.exit_code(args.reports.exit_code))
 }
 
 /// The command line of a run with this seed alone.
