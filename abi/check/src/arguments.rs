@@ -124,6 +124,7 @@ pub unsafe fn mr(mr: *const ibv_mr, address: Option<u64>, iova: u64, length: usi
         length: length as u64,
         access,
         lkey: public.lkey,
+        is_cached: false,
         created: 0,
     }
 }

@@ -6,7 +6,9 @@ use std::mem::MaybeUninit;
 
 use libc::c_int;
 use weft_abi_types::inlines::{self, verbs_get_ctx};
-use weft_abi_types::{api, ibv_async_event, ibv_context, ibv_device_attr, ibv_gid, ibv_mtu, ibv_port_attr};
+use weft_abi_types::{
+    IBV_TRANSPORT_IWARP, api, ibv_async_event, ibv_context, ibv_device_attr, ibv_gid, ibv_mtu, ibv_port_attr,
+};
 use weft_check::model::{AddressVector, Context, DeviceLimits, Handle, Kind};
 
 use crate::arguments::{self, handle};
@@ -14,7 +16,7 @@ use crate::call::Call;
 use crate::extended;
 use crate::next::next;
 use crate::table::{self, ExtendedCalls, Originals};
-use crate::{posting, stacks, state};
+use crate::{posting, state};
 
 /// Devices whose vendor's library has calls of its own (`mlx5dv_*`, `efadv_*`) that make queue pairs and keys.
 const DIRECT_VERBS: [&str; 5] = ["mlx5", "mlx4", "efa", "hns", "mana"];
@@ -41,9 +43,11 @@ pub unsafe fn opened(call: &Call, context: *mut ibv_context) {
         }
         let device = CStr::from_ptr((*(*context).device).name.as_ptr()).to_string_lossy().into_owned();
         let is_complete = !DIRECT_VERBS.iter().any(|vendor| device.starts_with(vendor));
-        let model = Context { device, limits: limits(context), is_complete, ports: BTreeMap::new(), created: 0 };
+        let is_iwarp = (*(*context).device).transport_type == IBV_TRANSPORT_IWARP;
+        let limits = limits(context);
+        let model = Context { device, limits, is_complete, is_iwarp, ports: BTreeMap::new(), created: 0 };
         call.tell(|state, site| state.add_context(handle(context), model, site));
-        if is_connection_manager(call) {
+        if call.is_from_connection_manager() {
             call.tell(|model, _| model.set_unowned(Kind::Context, handle(context)));
         }
         posting::wrap(context);
@@ -51,13 +55,6 @@ pub unsafe fn opened(call: &Call, context: *mut ibv_context) {
             calls.replace(extended, &extended::wrappers());
         }
     }
-}
-
-/// Whether librdmacm makes the call for itself: it keeps its devices and protection domains.
-pub fn is_connection_manager(call: &Call) -> bool {
-    let stack = call.tell(|_, site| site.stack);
-    stack != stacks::CURRENT
-        && state::with(|state| state.stacks.names(stack).first().is_some_and(|name| name.contains("librdmacm")))
 }
 
 unsafe fn limits(context: *mut ibv_context) -> DeviceLimits {

@@ -9,3 +9,4 @@ mod queue_pair;
 mod queues;
 
 pub use device::fork_is_protected;
+pub use process::regions_changed;

@@ -21,6 +21,7 @@ mod posting;
 mod snapshot;
 mod stacks;
 mod state;
+mod symbols;
 mod table;
 mod waiting;
 mod writer;

@@ -6,7 +6,7 @@ use weft_check::model::{Handle, Kind, Site, limits};
 
 use crate::call::Call;
 use crate::devices;
-use crate::exports::fork_is_protected;
+use crate::exports::{fork_is_protected, regions_changed};
 use crate::{order, state};
 
 /// The directory for reports.
@@ -35,7 +35,7 @@ extern "C" fn construct() {
 
 /// Reports leaks and the totals, if the process used a device.
 extern "C" fn finish() {
-    let Some(call) = Call::enter("exit") else { return };
+    let Some(call) = Call::enter_unnoted("exit") else { return };
     if !state::with(|state| state.writer.is_open()) {
         return;
     }
@@ -46,7 +46,7 @@ extern "C" fn finish() {
 }
 
 extern "C" fn before_fork() {
-    if let Some(call) = Call::enter("fork")
+    if let Some(call) = Call::enter_unnoted("fork")
         && let Some(is_protected) = fork_is_protected()
     {
         call.tell(|model, site| model.check_fork(is_protected, site));
@@ -60,7 +60,10 @@ extern "C" fn after_fork() {
 
 extern "C" fn in_child() {
     order::reset();
+    // Memory that the state frees passes unchecked.
+    let _call = Call::enter_unnoted("fork");
     state::in_child();
+    regions_changed();
 }
 
 /// Passes on a call that destroys an object, and tells the model before and after it.

@@ -1,5 +1,7 @@
 //! The calls that inline functions take from a context: posts, polls, arming, memory windows.
 
+use std::sync::atomic::Ordering;
+
 use libc::c_int;
 use weft_abi_types::{
     ibv_context, ibv_cq, ibv_mw, ibv_mw_bind, ibv_mw_type, ibv_pd, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_srq, ibv_wc,
@@ -8,7 +10,6 @@ use weft_check::model::{Completion, Kind, Mw, Opcode, QpKind, QpState, SendFlags
 
 use crate::arguments::{self, handle};
 use crate::call::Call;
-use crate::snapshot::ProcessMemory;
 use crate::{lifecycle, order, state, table};
 
 /// Takes an original call of a context. A context without an entry is one that this library did not wrap; its calls never
@@ -47,10 +48,9 @@ pub unsafe extern "C" fn post_send(qp: *mut ibv_qp, wr: *mut ibv_send_wr, bad: *
         let (state, kind) = (QpState::from_verbs((*qp).state), QpKind::from_verbs((*qp).qp_type));
         let wrs = arguments::list(wr, |wr| wr.next);
         let _turn = order::turn_of(handle(qp));
-        call.tell(|model, site| {
-            let mut memory = ProcessMemory::default();
+        call.tell_with_memory(|model, memory, site| {
             for wr in &wrs {
-                model.post_send(handle(qp), state, arguments::send_request(wr, kind), &mut memory, site);
+                model.post_send(handle(qp), state, arguments::send_request(wr, kind), memory, site);
             }
         });
         let result = next(qp, wr, bad);
@@ -116,9 +116,8 @@ pub unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, count: c_int, wc: *mut ibv_wc)
         let total = if polled < 0 && stashed == 0 { polled } else { stashed + polled.max(0) };
         if total > 0 {
             let completions = std::slice::from_raw_parts(wc, usize::try_from(total).unwrap_or(0));
-            call.tell_briefly(|model, site| {
-                let mut memory = ProcessMemory::default();
-                completions.iter().for_each(|wc| model.complete(handle(cq), completion(wc), &mut memory, site));
+            call.tell_briefly(|model, memory, site| {
+                completions.iter().for_each(|wc| model.complete(handle(cq), completion(wc), memory, site));
             });
         }
         total
@@ -131,6 +130,9 @@ fn completion(wc: &ibv_wc) -> Completion {
 
 /// Gives the program the completions that [`crate::waiting`] took out of the queue.
 unsafe fn unstash(cq: *mut ibv_cq, count: c_int, wc: *mut ibv_wc) -> c_int {
+    if !state::HAS_STASH.load(Ordering::Relaxed) {
+        return 0;
+    }
     let count = usize::try_from(count).unwrap_or(0);
     state::with(|state| {
         let Some(stash) = state.stash.get_mut(&handle(cq)) else { return 0 };
@@ -200,7 +202,7 @@ pub unsafe extern "C" fn bind_mw(qp: *mut ibv_qp, mw: *mut ibv_mw, bind: *mut ib
         };
         let state = QpState::from_verbs((*qp).state);
         let _turn = order::turn_of(handle(qp));
-        call.tell(|model, site| model.post_send(handle(qp), state, request, &mut ProcessMemory::default(), site));
+        call.tell_with_memory(|model, memory, site| model.post_send(handle(qp), state, request, memory, site));
         let result = next(qp, mw, bind);
         if result != 0 {
             call.tell(|model, _| model.unpost_send(handle(qp), 1));

@@ -1,11 +1,12 @@
 //! Call stacks: return addresses, stored once each, and their names.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, c_void};
-use std::mem::MaybeUninit;
+use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use weft_check::model::{CURRENT_STACK, StackId};
+
+use crate::symbols::{self, Symbols};
 
 pub const CURRENT: StackId = CURRENT_STACK;
 
@@ -19,6 +20,7 @@ const STACKS_MAX: usize = 1 << 16;
 pub struct Stacks {
     numbers: HashMap<Box<[usize]>, StackId>,
     stacks: Vec<Box<[usize]>>,
+    symbols: Symbols,
 }
 
 impl Stacks {
@@ -47,44 +49,49 @@ impl Stacks {
         number
     }
 
-    /// The program's frames of a stack, innermost first.
-    pub fn names(&self, stack: StackId) -> Vec<String> {
+    /// The program's return addresses of a stack, innermost first.
+    fn callers(&self, stack: StackId) -> &[usize] {
         let index = usize::try_from(stack).ok().and_then(|number| number.checked_sub(1));
         let frames = index.and_then(|index| self.stacks.get(index)).map_or(&[][..], |frames| frames);
         let own = module_of(frame_of_ours as *const () as usize);
-        let callers = frames.iter().skip_while(|address| module_of(**address) == own);
-        let mut names: Vec<_> = callers.map(|address| name(*address)).collect();
-        // The C library's start of a program says nothing about it.
-        if let Some(end) = names.iter().rposition(|name| name.contains("__libc_start") || name.starts_with("_start ")) {
-            names.truncate(names.iter().position(|name| name.contains("__libc_start")).unwrap_or(end).max(1));
+        let first = frames.iter().position(|address| module_of(*address) != own).unwrap_or(frames.len());
+        &frames[first..]
+    }
+
+    /// The program's frames of a stack, innermost first.
+    pub fn names(&mut self, stack: StackId) -> Vec<String> {
+        let callers = self.callers(stack).to_vec();
+        let mut names: Vec<_> = callers.into_iter().map(|address| self.symbols.name(address)).collect();
+        // The C library's start of programs and threads says nothing about them.
+        while names.len() > 1
+            && names.last().is_some_and(|name| name.contains("/libc.so.") || name.starts_with("_start "))
+        {
+            names.pop();
         }
         names
     }
+
+    /// Whether the innermost caller is in a module of this name.
+    pub fn is_called_by(&self, stack: StackId, module: &str) -> bool {
+        self.callers(stack).first().and_then(|address| file_of(*address)).is_some_and(|file| file.starts_with(module))
+    }
+
+    /// Whether any caller is in a module of these names.
+    pub fn is_any_in(&self, stack: StackId, modules: &[&str]) -> bool {
+        let files = self.callers(stack).iter().filter_map(|address| file_of(*address));
+        files.into_iter().any(|file| modules.iter().any(|module| file.starts_with(module)))
+    }
+}
+
+/// The file name of an address's module.
+fn file_of(address: usize) -> Option<String> {
+    let path = symbols::path(&symbols::lookup(address)?)?;
+    Some(path.rsplit('/').next().unwrap_or(&path).to_owned())
 }
 
 /// Any code of this library.
 fn frame_of_ours() {}
 
-fn lookup(address: usize) -> Option<libc::Dl_info> {
-    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    let address = std::ptr::without_provenance::<c_void>(address);
-    // SAFETY: dladdr only compares the address, and fills in the structure if it returns another value than 0.
-    unsafe { (libc::dladdr(address, info.as_mut_ptr()) != 0).then(|| info.assume_init()) }
-}
-
 fn module_of(address: usize) -> usize {
-    lookup(address).map_or(0, |info| info.dli_fbase.addr())
-}
-
-/// `function (module+0xoffset)` of a return address.
-fn name(address: usize) -> String {
-    // The call is before the address that it returns to.
-    let Some(info) = lookup(address.saturating_sub(1)) else { return format!("?? ({address:#x})") };
-    let text = |pointer: *const libc::c_char| {
-        // SAFETY: the loader's strings live as long as their module.
-        (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned())
-    };
-    let function = text(info.dli_sname).unwrap_or_else(|| "??".to_owned());
-    let module = text(info.dli_fname).unwrap_or_else(|| "??".to_owned());
-    format!("{function} ({module}+{:#x})", address.wrapping_sub(info.dli_fbase.addr()))
+    symbols::lookup(address).map_or(0, |info| info.dli_fbase.addr())
 }

@@ -10,6 +10,7 @@ use weft_check::model::{Finding, Model, StackId};
 use weft_check::{End, HistoryEntry, Line, Repeat, Report};
 
 use crate::lock::Lock;
+use crate::snapshot::ProcessMemory;
 use crate::stacks::{CURRENT, Stacks};
 use crate::writer::Writer;
 
@@ -19,6 +20,7 @@ const REPORTS_MAX: u32 = 1000;
 /// Everything that the process's calls share.
 pub struct State {
     pub model: Model,
+    memory: ProcessMemory,
     pub stacks: Stacks,
     pub writer: Writer,
     /// Completions that the checker took out of a queue and has not yet given to the program.
@@ -39,6 +41,9 @@ unsafe impl Sync for Shared {}
 static LOCK: Lock = Lock::new();
 static STATE: Shared = Shared(UnsafeCell::new(None));
 static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Whether the stash was ever used.
+pub static HAS_STASH: AtomicBool = AtomicBool::new(false);
 
 /// Whether the program is checked.
 pub fn is_active() -> bool {
@@ -101,6 +106,7 @@ impl State {
         let program = std::env::current_exe().unwrap_or_default().to_string_lossy().into_owned();
         State {
             model: Model::new(snapshot_bytes_max),
+            memory: ProcessMemory::default(),
             stacks: Stacks::default(),
             writer: Writer::new(dir),
             stash: HashMap::new(),
@@ -113,8 +119,8 @@ impl State {
     }
 
     /// Tells the model about a call, and writes the breaches.
-    pub fn tell<R>(&mut self, stack: StackId, f: impl FnOnce(&mut Model) -> R) -> R {
-        let result = f(&mut self.model);
+    pub fn tell<R>(&mut self, stack: StackId, f: impl FnOnce(&mut Model, &mut ProcessMemory) -> R) -> R {
+        let result = f(&mut self.model, &mut self.memory);
         if self.model.has_findings() {
             let stack = if stack == CURRENT { self.stacks.capture() } else { stack };
             for finding in self.model.take_findings() {

@@ -4,18 +4,20 @@
 //! takes long is looked at more closely. If an armed queue holds a completion that no thread takes, and no event comes for
 //! it, the program has missed it. The checker takes the completion out to see it, and gives it back at the next poll.
 
+use std::sync::atomic::Ordering;
+
 use libc::c_int;
 use weft_abi_types::{ibv_comp_channel, ibv_cq, ibv_wc};
 use weft_check::model::Handle;
 
 use crate::arguments::handle;
-use crate::call::Call;
+use crate::call::{self, Call};
 use crate::{order, state, table};
 
 /// A wait that is looked at.
-const LONG_WAIT_MS: c_int = 500;
+const LONG_WAIT_MS: c_int = 150;
 /// An event for a completion comes within this time.
-const EVENT_DELAY_MS: c_int = 250;
+const EVENT_DELAY_MS: c_int = 100;
 
 /// Waits for an event of the channel until it comes, or until a wait of any length is none of the program's mistakes.
 ///
@@ -32,7 +34,7 @@ pub unsafe fn watch(call: &Call, channel: *mut ibv_comp_channel) {
     let armed = call.tell(|model, _| model.armed_queues(handle(channel)));
     let missed: Vec<_> = armed.into_iter().filter(|cq| stash_one(*cq)).collect();
     if missed.is_empty() {
-        if is_single_threaded() {
+        if !call::have_several_threads() {
             call.tell(|model, site| model.check_armed(handle(channel), site));
         }
         return;
@@ -72,12 +74,8 @@ fn stash_one(cq: Handle) -> bool {
         if poll(pointer, 1, &mut wc) != 1 {
             return false;
         }
+        state::HAS_STASH.store(true, Ordering::Relaxed);
         state::with(|state| state.stash.entry(cq).or_default().push_back(wc));
     }
     true
-}
-
-/// Whether no other thread could arm a queue.
-fn is_single_threaded() -> bool {
-    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
 }

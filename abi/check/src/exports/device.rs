@@ -89,7 +89,7 @@ pub unsafe extern "C" fn ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd 
     {
         let model = Pd { context: handle(context), parent: None, created: 0, serial: 0 };
         call.tell(|state, site| state.add_pd(handle(pd), model, site));
-        if devices::is_connection_manager(&call) {
+        if call.is_from_connection_manager() {
             call.tell(|model, _| model.set_unowned(Kind::Pd, handle(pd)));
         }
     }

@@ -23,11 +23,11 @@ pub unsafe extern "C" fn ibv_get_cq_event(
     // SAFETY: the caller's promise.
     unsafe {
         let Some(call) = Call::enter("ibv_get_cq_event") else { return next(channel, cq, cq_context) };
-        call.tell_briefly(|model, site| model.check_alive(Kind::Channel, handle(channel), site));
+        call.tell_briefly(|model, _, site| model.check_alive(Kind::Channel, handle(channel), site));
         waiting::watch(&call, channel);
         let result = next(channel, cq, cq_context);
         if result == 0 {
-            call.tell_briefly(|model, _| model.take_event(handle(*cq)));
+            call.tell_briefly(|model, _, _| model.take_event(handle(*cq)));
         }
         result
     }
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn ibv_get_cq_event(
 pub unsafe extern "C" fn ibv_ack_cq_events(cq: *mut ibv_cq, count: c_uint) {
     let Some(next) = next!(ibv_ack_cq_events: api::fn_ibv_ack_cq_events) else { return };
     if let Some(call) = Call::enter("ibv_ack_cq_events") {
-        call.tell_briefly(|model, site| model.acknowledge_events(handle(cq), count, site));
+        call.tell_briefly(|model, _, site| model.acknowledge_events(handle(cq), count, site));
     }
     // SAFETY: the caller's promise.
     unsafe { next(cq, count) };
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn ibv_ack_async_event(event: *mut ibv_async_event) {
     unsafe {
         if let Some(call) = Call::enter("ibv_ack_async_event") {
             let told = arguments::async_event(&*event);
-            call.tell_briefly(|model, _| model.acknowledge_async_event(told));
+            call.tell_briefly(|model, _, _| model.acknowledge_async_event(told));
         }
         next(event);
     }

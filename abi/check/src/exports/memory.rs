@@ -34,7 +34,8 @@ unsafe fn register(name: &'static str, request: &Registration, next: impl FnOnce
     let mr = next();
     if !mr.is_null() {
         // SAFETY: the library has just registered it.
-        let model = unsafe { arguments::mr(mr, request.address, request.iova, request.length, request.access) };
+        let mut model = unsafe { arguments::mr(mr, request.address, request.iova, request.length, request.access) };
+        model.is_cached = call.is_from_cache();
         call.tell(|state, site| state.add_mr(handle(mr), model, site));
         process::regions_changed();
     }

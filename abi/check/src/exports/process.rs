@@ -29,9 +29,9 @@ fn may_be_registered(address: u64, length: u64) -> bool {
 
 fn release(name: &'static str, address: u64, length: u64, how: Release) {
     if may_be_registered(address, length)
-        && let Some(call) = Call::enter(name)
+        && let Some(call) = Call::enter_unnoted(name)
     {
-        call.tell_briefly(|model, site| model.release_memory(address, length, how, site));
+        call.tell_briefly(|model, _, site| model.release_memory(address, length, how, site));
     }
 }
 

@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 use libc::c_int;
 use weft_abi_types::{
     IBV_QP_ACCESS_FLAGS, IBV_QP_AV, IBV_QP_CAP, IBV_QP_MAX_QP_RD_ATOMIC, IBV_QP_PATH_MTU, IBV_QP_PORT,
-    IBV_QP_RETRY_CNT, IBV_QP_STATE, IBV_QP_TIMEOUT, api, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
+    IBV_QP_RETRY_CNT, IBV_QP_STATE, IBV_QP_TIMEOUT, api, ibv_gid, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_init_attr,
 };
 use weft_check::model::{Kind, QpAttributes, QpState};
 
@@ -99,6 +99,41 @@ pub unsafe extern "C" fn ibv_modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, 
     }
 }
 
+/// ibv_query_qp(3).
+///
+/// # Safety
+/// As the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_query_qp(
+    qp: *mut ibv_qp,
+    attr: *mut ibv_qp_attr,
+    mask: c_int,
+    init_attr: *mut ibv_qp_init_attr,
+) -> c_int {
+    let Some(next) = next!(ibv_query_qp: api::fn_ibv_query_qp) else { return libc::ENOSYS };
+    let call = Call::enter("ibv_query_qp");
+    if let Some(call) = &call {
+        call.tell_briefly(|model, _, site| model.check_alive(Kind::Qp, handle(qp), site));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { next(qp, attr, mask, init_attr) }
+}
+
+/// ibv_attach_mcast(3).
+///
+/// # Safety
+/// As the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_attach_mcast(qp: *mut ibv_qp, gid: *const ibv_gid, lid: u16) -> c_int {
+    let Some(next) = next!(ibv_attach_mcast: api::fn_ibv_attach_mcast) else { return libc::ENOSYS };
+    let call = Call::enter("ibv_attach_mcast");
+    if let Some(call) = &call {
+        call.tell_briefly(|model, _, site| model.check_alive(Kind::Qp, handle(qp), site));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { next(qp, gid, lid) }
+}
+
 /// ibv_destroy_qp(3).
 ///
 /// # Safety
@@ -111,9 +146,5 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut ibv_qp) -> c_int {
         return unsafe { next(qp) };
     };
     // SAFETY: the caller's promise.
-    let result = lifecycle::destroy(&call, Kind::Qp, handle(qp), || unsafe { next(qp) });
-    if result == 0 {
-        extended::forget(handle(qp));
-    }
-    result
+    lifecycle::destroy(&call, Kind::Qp, handle(qp), || extended::destroying(handle(qp), || unsafe { next(qp) }))
 }

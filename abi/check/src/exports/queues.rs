@@ -119,13 +119,9 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
         // SAFETY: the caller's promise.
         return unsafe { next(cq) };
     };
+    state::with(|state| state.stash.remove(&handle(cq)));
     // SAFETY: the caller's promise.
-    let result = lifecycle::destroy(&call, Kind::Cq, handle(cq), || unsafe { next(cq) });
-    if result == 0 {
-        extended::forget(handle(cq));
-        state::with(|state| state.stash.remove(&handle(cq)));
-    }
-    result
+    lifecycle::destroy(&call, Kind::Cq, handle(cq), || extended::destroying(handle(cq), || unsafe { next(cq) }))
 }
 
 /// ibv_create_srq(3).

@@ -9,13 +9,13 @@ use weft_check::model::Completion;
 
 use crate::arguments::handle;
 use crate::call::Call;
-use crate::snapshot::ProcessMemory;
 
 type StartPoll = unsafe extern "C" fn(*mut ibv_cq_ex, *mut ibv_poll_cq_attr) -> c_int;
 type NextPoll = unsafe extern "C" fn(*mut ibv_cq_ex) -> c_int;
 
+/// The library's calls of a queue.
 #[derive(Clone, Copy)]
-struct Polls {
+pub struct Polls {
     start: Option<StartPoll>,
     next: Option<NextPoll>,
 }
@@ -37,9 +37,14 @@ pub unsafe fn wrap(cq: *mut ibv_cq_ex) {
     }
 }
 
-/// A queue is destroyed.
-pub fn forget(cq: u64) {
-    QUEUES.write().unwrap_or_else(PoisonError::into_inner).remove(&cq);
+/// Takes out a queue that is about to be destroyed.
+pub fn take(cq: u64) -> Option<Polls> {
+    QUEUES.write().unwrap_or_else(PoisonError::into_inner).remove(&cq)
+}
+
+/// Puts a queue back that could not be destroyed.
+pub fn give_back(cq: u64, polls: Polls) {
+    QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(cq, polls);
 }
 
 /// Whether the queue is extended. Its library's lock orders its pollers, and is held between their calls.
@@ -81,8 +86,7 @@ unsafe fn polled(call: Option<Call>, cq: *mut ibv_cq_ex, next: impl FnOnce() -> 
                 opcode: read_opcode(cq),
                 qp_number: read_qp_number(cq),
             };
-            let mut memory = ProcessMemory::default();
-            call.tell_briefly(|model, site| model.complete(handle(cq), completion, &mut memory, site));
+            call.tell_briefly(|model, memory, site| model.complete(handle(cq), completion, memory, site));
         }
     }
     result

@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 use libc::c_uint;
 use weft_abi_types::{
     IBV_ACCESS_LOCAL_WRITE, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, IBV_REG_MR_MASK_ADDR,
-    IBV_REG_MR_MASK_IOVA, IBV_SRQ_INIT_ATTR_TYPE, IBV_SRQT_TM, IBV_WC_EX_WITH_QP_NUM, ibv_context, ibv_cq_ex,
+    IBV_REG_MR_MASK_IOVA, IBV_SRQ_INIT_ATTR_TYPE, IBV_SRQT_BASIC, IBV_WC_EX_WITH_QP_NUM, ibv_context, ibv_cq_ex,
     ibv_cq_init_attr_ex, ibv_dm, ibv_mr, ibv_mr_init_attr, ibv_parent_domain_init_attr, ibv_pd, ibv_qp, ibv_qp_cap,
     ibv_qp_init_attr_ex, ibv_qp_open_attr, ibv_srq, ibv_srq_init_attr_ex,
 };
@@ -118,8 +118,9 @@ unsafe extern "C" fn create_srq_ex(context: *mut ibv_context, attr: *mut ibv_srq
         let srq = next(context, attr);
         if !srq.is_null() {
             let (limits, pd) = ((*attr).attr, handle((*srq).pd));
-            let is_tagged = (*attr).comp_mask & IBV_SRQ_INIT_ATTR_TYPE != 0 && (*attr).srq_type == IBV_SRQT_TM;
-            let model = Srq::new(handle(context), pd, limits.max_wr, limits.max_sge, is_tagged);
+            let has_type = (*attr).comp_mask & IBV_SRQ_INIT_ATTR_TYPE != 0;
+            let is_untracked = has_type && (*attr).srq_type != IBV_SRQT_BASIC;
+            let model = Srq::new(handle(context), pd, limits.max_wr, limits.max_sge, is_untracked);
             call.tell(|state, site| state.add_srq(handle(srq), model, site));
         }
         srq
@@ -191,7 +192,8 @@ pub unsafe fn register_ex(
         let has_iova = attr.comp_mask & IBV_REG_MR_MASK_IOVA != 0;
         let iova = if has_iova { attr.iova } else { address.unwrap_or(0) };
         // SAFETY: the library has just registered it.
-        let model = unsafe { arguments::mr(mr, address, iova, attr.length, attr.access.cast_unsigned()) };
+        let mut model = unsafe { arguments::mr(mr, address, iova, attr.length, attr.access.cast_unsigned()) };
+        model.is_cached = call.is_from_cache();
         call.tell(|state, site| state.add_mr(handle(mr), model, site));
     }
     mr

@@ -14,7 +14,6 @@ use crate::arguments::{self, handle};
 use crate::call::Call;
 use crate::next::next;
 use crate::order;
-use crate::snapshot::ProcessMemory;
 
 /// Requests between start and complete; the model sees no more.
 const BUILT_MAX: usize = 1 << 16;
@@ -22,7 +21,7 @@ const BUILT_MAX: usize = 1 << 16;
 const INLINE: u32 = 8;
 
 /// The library's calls of a queue pair, and the requests that the program builds.
-struct Queue {
+pub struct Queue {
     calls: Calls,
     built: Mutex<Vec<SendRequest>>,
 }
@@ -51,9 +50,14 @@ pub fn is_extended(qp: u64) -> bool {
     QUEUES.read().unwrap_or_else(PoisonError::into_inner).contains_key(&qp)
 }
 
-/// A queue pair is destroyed.
-pub fn forget(qp: u64) {
-    QUEUES.write().unwrap_or_else(PoisonError::into_inner).remove(&qp);
+/// Takes out a queue pair that is about to be destroyed.
+pub fn take(qp: u64) -> Option<Arc<Queue>> {
+    QUEUES.write().unwrap_or_else(PoisonError::into_inner).remove(&qp)
+}
+
+/// Puts a queue pair back that could not be destroyed.
+pub fn give_back(qp: u64, queue: Arc<Queue>) {
+    QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(qp, queue);
 }
 
 /// Replaces the calls of a new queue pair that was created with them.
@@ -242,10 +246,9 @@ unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
         let Some(call) = Call::enter("ibv_wr_complete") else { return next(qp) };
         let (count, state) = (built.len(), QpState::from_verbs((*qp).qp_base.state));
         // No turn: the library holds its own lock since wr_start.
-        call.tell(|model, site| {
-            let mut memory = ProcessMemory::default();
+        call.tell_with_memory(|model, memory, site| {
             for request in built {
-                model.post_send(handle(qp), state, request, &mut memory, site);
+                model.post_send(handle(qp), state, request, memory, site);
             }
         });
         let result = next(qp);

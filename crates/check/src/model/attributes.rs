@@ -47,7 +47,7 @@ impl Model {
     pub fn check_modify(&mut self, qp: Handle, attributes: &QpAttributes, site: Site) {
         let Some(queue) = self.qps.get(&qp) else { return self.check_alive(Kind::Qp, qp, site) };
         let (kind, name) = (queue.kind, self.qp_name(qp));
-        if kind == QpKind::Driver {
+        if kind == QpKind::Driver || self.is_iwarp(queue.context) {
             return;
         }
         if let Some(missing) = transition::missing(kind, attributes) {
@@ -109,7 +109,7 @@ impl Model {
         let Some(queue) = self.qps.get(&qp) else { return };
         let (kind, name, from) = (queue.kind, self.qp_name(qp), attributes.from);
         let to = attributes.state.unwrap_or(from);
-        if kind == QpKind::Driver || from == QpState::Unknown {
+        if kind == QpKind::Driver || from == QpState::Unknown || self.is_iwarp(queue.context) {
             return;
         }
         if !transition::exists(from, to) {

@@ -165,7 +165,10 @@ impl Model {
             request.is_sink() && spans.any(|other| super::request::overlap(other, span))
         };
         let by_qp = |qp: &super::Qp| qp.sends.iter().chain(&qp.receives).any(|request| writes(qp.context, request));
-        let by_srq = |srq: &super::Srq| srq.receives.iter().any(|request| writes(srq.context, request));
+        let by_srq = |srq: &super::Srq| {
+            let is_unknown = srq.is_untracked || self.is_incomplete(srq.context);
+            is_unknown || srq.receives.iter().any(|request| writes(srq.context, request))
+        };
         self.qps.values().any(by_qp) || self.srqs.values().any(by_srq)
     }
 

@@ -196,6 +196,10 @@ impl Model {
     }
 
     fn bury(&mut self, kind: Kind, handle: Handle, grave: Grave) {
+        // Direct verbs create objects unseen, perhaps at this address.
+        if self.contexts.values().any(|context| !context.is_complete) {
+            return;
+        }
         if self.grave_order.len() == GRAVES_MAX
             && let Some(oldest) = self.grave_order.pop_front()
         {

@@ -71,7 +71,17 @@ impl Model {
 
     /// Whether regions exist that the model does not know.
     fn is_unknown_key_possible(&self, context: Handle) -> bool {
-        self.untracked_regions || self.contexts.get(&context).is_none_or(|context| !context.is_complete)
+        self.untracked_regions || self.is_incomplete(context)
+    }
+
+    /// Whether the device has objects that the model does not know.
+    pub(super) fn is_incomplete(&self, context: Handle) -> bool {
+        self.contexts.get(&context).is_none_or(|context| !context.is_complete)
+    }
+
+    /// Whether the kernel's connection manager moves the device's queue pairs unseen.
+    pub(super) fn is_iwarp(&self, context: Handle) -> bool {
+        self.contexts.get(&context).is_some_and(|context| context.is_iwarp)
     }
 
     fn report_flaw(&mut self, poster: &Poster, sge: &Sge, flaw: Flaw, site: Site) {

@@ -78,6 +78,8 @@ pub struct Context {
     /// Whether all objects and keys of this device come from calls that the library sees. Vendors' direct verbs create
     /// others.
     pub is_complete: bool,
+    /// Whether it speaks iWARP: the connection manager of the kernel moves its queue pairs.
+    pub is_iwarp: bool,
     /// Its ports by number.
     pub ports: BTreeMap<u8, PortInfo>,
     /// Where it was opened.
@@ -114,6 +116,8 @@ pub struct Mr {
     pub access: u32,
     /// Local key.
     pub lkey: u32,
+    /// Whether a library that registered it follows the address space itself.
+    pub is_cached: bool,
     /// Where it was registered.
     pub created: StackId,
 }
@@ -202,8 +206,8 @@ pub struct Srq {
     pub wr_max: u32,
     /// Buffers of a receive.
     pub sge_max: u32,
-    /// Whether it also takes tagged receives, which the model does not follow.
-    pub is_tagged: bool,
+    /// Whether its receives complete in ways that the model does not follow: XRC, tags, queue pairs of direct verbs.
+    pub is_untracked: bool,
     /// Posted receives.
     pub(super) receives: VecDeque<Outstanding>,
     /// Asynchronous events read and not acknowledged.
@@ -216,9 +220,9 @@ pub struct Srq {
 
 impl Srq {
     /// A new queue.
-    pub fn new(context: Handle, pd: Handle, wr_max: u32, sge_max: u32, is_tagged: bool) -> Srq {
+    pub fn new(context: Handle, pd: Handle, wr_max: u32, sge_max: u32, is_untracked: bool) -> Srq {
         let (receives, created, serial) = (VecDeque::new(), 0, 0);
-        Srq { context, pd, wr_max, sge_max, is_tagged, receives, async_unacknowledged: 0, created, serial }
+        Srq { context, pd, wr_max, sge_max, is_untracked, receives, async_unacknowledged: 0, created, serial }
     }
 }
 

@@ -18,9 +18,10 @@ impl Model {
         let (kind, cap, has_srq, posted) = (queue.kind, queue.cap, queue.srq.is_some(), queue.receives.len());
         let poster = poster(Kind::Qp, qp, queue.context, queue.pd, &request);
         let length = total(&request);
+        let is_reset = state == QpState::Reset && !self.is_iwarp(poster.context);
         let flaw = if has_srq {
             Some((&rules::SRQ_WITH_RECEIVE, "the queue pair uses a shared receive queue".to_owned()))
-        } else if state == QpState::Reset {
+        } else if is_reset {
             Some((&rules::POST_IN_WRONG_STATE, "the queue pair is in RESET".to_owned()))
         } else if kind == QpKind::Driver {
             None
@@ -62,10 +63,11 @@ impl Model {
         let Some(queue) = self.srqs.get(&srq) else { return self.check_alive(Kind::Srq, srq, site) };
         let poster = poster(Kind::Srq, srq, queue.context, queue.pd, &request);
         let (posted, wr_max, sge_max) = (queue.receives.len(), queue.wr_max, queue.sge_max);
+        let is_untracked = queue.is_untracked || self.is_incomplete(queue.context);
         let flaw = if request.sges.len() > size(sge_max) {
             let count = request.sges.len();
             Some((&rules::TOO_MANY_SGE, format!("{count} buffers exceed max_sge of {sge_max}")))
-        } else if posted >= size(wr_max) && !queue.is_tagged {
+        } else if posted >= size(wr_max) && !is_untracked {
             Some((&rules::SRQ_FULL, format!("the queue already holds max_wr of {wr_max} receives")))
         } else {
             None
@@ -75,7 +77,7 @@ impl Model {
         let length = total(&request);
         let outstanding = self.outstanding_receive(request, length, site);
         let Some(queue) = self.srqs.get_mut(&srq) else { return };
-        if queue.receives.len() < super::limits::QUEUE_MAX {
+        if !is_untracked && queue.receives.len() < super::limits::QUEUE_MAX {
             queue.receives.push_back(outstanding);
         }
     }

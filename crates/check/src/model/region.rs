@@ -115,7 +115,8 @@ impl Model {
 
     fn check_regions_mapped(&mut self, span: Span, site: Site) {
         // Pages of on-demand regions follow the address space.
-        let covered = |mr: &Mr| mr.access & ON_DEMAND == 0 && mr.span().is_some_and(|own| overlap(own, span));
+        let covered =
+            |mr: &Mr| mr.access & ON_DEMAND == 0 && !mr.is_cached && mr.span().is_some_and(|own| overlap(own, span));
         let mut found: Vec<_> = self.mrs.iter().filter(|(_, mr)| covered(mr)).map(|(h, mr)| (*h, mr.created)).collect();
         found.sort_unstable();
         for (handle, created) in found {

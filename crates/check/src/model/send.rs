@@ -50,7 +50,8 @@ impl Model {
 
     fn check_send(&mut self, poster: &Poster, state: QpState, request: &SendRequest, site: Site) {
         let Some(qp) = self.qps.get(&poster.handle) else { return };
-        let flaw = wrong_state(state)
+        let shown_state = if self.is_iwarp(poster.context) { QpState::Unknown } else { state };
+        let flaw = wrong_state(shown_state)
             .or_else(|| wrong_opcode(qp, request))
             .or_else(|| wrong_size(qp, request))
             .or_else(|| wrong_atomic(request))

@@ -58,7 +58,8 @@ impl TestMemory {
 
 impl Memory for TestMemory {
     fn digest(&mut self, ranges: &[(u64, u64)]) -> Option<u64> {
-        let within = |(start, length): &(u64, u64)| self.changes.range(*start..start + length).map(|(_, n)| n).sum::<u64>();
+        let within =
+            |(start, length): &(u64, u64)| self.changes.range(*start..start + length).map(|(_, n)| n).sum::<u64>();
         Some(ranges.iter().map(within).sum())
     }
 }
@@ -72,10 +73,11 @@ pub struct Program {
 impl Program {
     /// A program with a connected queue pair and the regions 0 to 2.
     pub fn connected(kind: QpKind) -> Program {
-        let mut program = Program { model: Model::new(1 << 16), memory: TestMemory::default(), regions: BTreeSet::new() };
+        let mut program =
+            Program { model: Model::new(1 << 16), memory: TestMemory::default(), regions: BTreeSet::new() };
         let ports = BTreeMap::from([(1, PortInfo { mtu_bytes: 1024 })]);
         let limits = DeviceLimits { qp_wr_max: 1024, sge_max: 16 };
-        let context = Context { device: "weft0".into(), limits, is_complete: true, ports, created: 0 };
+        let context = Context { device: "weft0".into(), limits, is_complete: true, is_iwarp: false, ports, created: 0 };
         program.model.add_context(CONTEXT, context, site("ibv_open_device"));
         for (pd, parent) in [(PD, None), (OTHER_PD, None), (PARENT_PD, Some(PD))] {
             program.model.add_pd(pd, Pd { context: CONTEXT, parent, created: 0, serial: 0 }, site("ibv_alloc_pd"));
@@ -118,7 +120,17 @@ impl Program {
     fn add_region(&mut self, region: u32, pd: Handle, access: u32) {
         let start = buffer(region, 0);
         let (address, lkey) = (Some(start.address), start.lkey);
-        let mr = Mr { context: CONTEXT, pd, address, iova: start.address, length: REGION_BYTES, access, lkey, created: 0 };
+        let mr = Mr {
+            context: CONTEXT,
+            pd,
+            address,
+            iova: start.address,
+            length: REGION_BYTES,
+            access,
+            lkey,
+            is_cached: false,
+            created: 0,
+        };
         self.model.add_mr(self::region(region), mr, site("ibv_reg_mr"));
         self.regions.insert(region);
     }
