@@ -11,7 +11,7 @@
 
 mod collection;
 mod glob;
-//pub mod model;
+pub mod model;
 pub mod render;
 mod report;
 pub mod rules;

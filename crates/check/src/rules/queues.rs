@@ -63,10 +63,6 @@ rules! { QUEUES:
         "A request reads a buffer that an outstanding READ or atomic of the same queue pair still writes.",
         "IBA vol. 1, 10.8.3.3; ibv_post_send(3)",
         "Poll the READ's completion first, or set IBV_SEND_FENCE.";
-    RECEIVE_BUFFER_SHARED = "receive-buffer-shared", Error,
-        "Two outstanding requests write to the same memory.",
-        "ibv_post_recv(3)",
-        "Give each outstanding receive, READ and atomic a buffer of its own.";
     RECEIVE_NO_GRH_ROOM = "receive-no-grh-room", Error,
         "A UD receive has no room for the 40 bytes of the GRH.",
         "ibv_post_recv(3); IBA vol. 1, 11.4.1.2",

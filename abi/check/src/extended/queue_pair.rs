@@ -1,0 +1,260 @@
+//! Queue pairs whose requests programs build call by call (`ibv_wr_start` to `ibv_wr_complete`).
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
+
+use libc::{c_int, c_void};
+use weft_abi_types::{
+    IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, api, be32, ibv_ah, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp, ibv_qp_ex,
+    ibv_qp_init_attr_ex, ibv_sge,
+};
+use weft_check::model::{Opcode, QpState, SendFlags, SendRequest, Sge};
+
+use crate::arguments::{self, handle};
+use crate::call::Call;
+use crate::next::next;
+use crate::order;
+
+/// Requests between start and complete; the model sees no more.
+const BUILT_MAX: usize = 1 << 16;
+/// `IBV_SEND_INLINE`.
+const INLINE: u32 = 8;
+
+/// The library's calls of a queue pair, and the requests that the program builds.
+pub struct Queue {
+    calls: Calls,
+    built: Mutex<Vec<SendRequest>>,
+}
+
+impl Queue {
+    fn built(&self) -> MutexGuard<'_, Vec<SendRequest>> {
+        self.built.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the request that the program is building.
+    fn set(&self, f: impl FnOnce(&mut SendRequest)) {
+        if let Some(request) = self.built().last_mut() {
+            f(request);
+        }
+    }
+}
+
+static QUEUES: LazyLock<RwLock<HashMap<u64, Arc<Queue>>>> = LazyLock::new(RwLock::default);
+
+fn queue(qp: *mut ibv_qp_ex) -> Option<Arc<Queue>> {
+    QUEUES.read().unwrap_or_else(PoisonError::into_inner).get(&handle(qp)).cloned()
+}
+
+/// Whether the queue pair has these calls. Its library's lock orders its posts, and is held between the calls.
+pub fn is_extended(qp: u64) -> bool {
+    QUEUES.read().unwrap_or_else(PoisonError::into_inner).contains_key(&qp)
+}
+
+/// Takes out a queue pair that is about to be destroyed.
+pub fn take(qp: u64) -> Option<Arc<Queue>> {
+    QUEUES.write().unwrap_or_else(PoisonError::into_inner).remove(&qp)
+}
+
+/// Puts a queue pair back that could not be destroyed.
+pub fn give_back(qp: u64, queue: Arc<Queue>) {
+    QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(qp, queue);
+}
+
+/// Replaces the calls of a new queue pair that was created with them.
+///
+/// # Safety
+/// No other thread uses the queue pair yet, and it was created from these attributes.
+pub unsafe fn wrap(qp: *mut ibv_qp, attr: &ibv_qp_init_attr_ex) {
+    if attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS == 0 {
+        return;
+    }
+    let Some(convert) = next!(ibv_qp_to_qp_ex: api::fn_ibv_qp_to_qp_ex) else { return };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let qp = convert(qp);
+        if !qp.is_null() {
+            let queue = Queue { calls: Calls::read(qp), built: Mutex::default() };
+            let queue = Arc::new(queue);
+            QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(handle(qp), queue.clone());
+            queue.calls.replace(qp);
+        }
+    }
+}
+
+/// Defines the wrapped calls.
+macro_rules! calls {
+    ($($name:ident($($arg:ty),*) $(-> $ret:ty)?;)*) => {
+        /// Calls of a queue pair. A call that it was not created with is `None`.
+        struct Calls {
+            $($name: Option<unsafe extern "C" fn(*mut ibv_qp_ex $(, $arg)*) $(-> $ret)?>,)*
+        }
+
+        impl Calls {
+            unsafe fn read(qp: *mut ibv_qp_ex) -> Calls {
+                // SAFETY: the caller's promise: a live queue pair.
+                unsafe { Calls { $($name: (*qp).$name,)* } }
+            }
+
+            unsafe fn replace(&self, qp: *mut ibv_qp_ex) {
+                // SAFETY: the caller's promise: no other thread uses the queue pair.
+                unsafe { $((*qp).$name = self.$name.map(|_| $name as _);)* }
+            }
+        }
+    };
+}
+
+calls! {
+    wr_start();
+    wr_complete() -> c_int;
+    wr_abort();
+    wr_send();
+    wr_send_imm(be32);
+    wr_send_inv(u32);
+    wr_rdma_read(u32, u64);
+    wr_rdma_write(u32, u64);
+    wr_rdma_write_imm(u32, u64, be32);
+    wr_atomic_cmp_swp(u32, u64, u64, u64);
+    wr_atomic_fetch_add(u32, u64, u64);
+    wr_local_inv(u32);
+    wr_send_tso(*mut c_void, u16, u16);
+    wr_atomic_write(u32, u64, *const c_void);
+    wr_flush(u32, u64, usize, u8, u8);
+    wr_bind_mw(*mut ibv_mw, u32, *const ibv_mw_bind_info);
+    wr_set_ud_addr(*mut ibv_ah, u32, u32);
+    wr_set_inline_data(*mut c_void, usize);
+    wr_set_inline_data_list(usize, *const ibv_data_buf);
+    wr_set_sge(u32, u64, u32);
+    wr_set_sge_list(usize, *const ibv_sge);
+}
+
+/// Begins a request in the model's view.
+unsafe fn begin(queue: &Queue, qp: *mut ibv_qp_ex, opcode: Opcode, remote_address: u64) {
+    let mut built = queue.built();
+    if built.len() < BUILT_MAX {
+        // SAFETY: the caller's promise: a live queue pair.
+        let (wr_id, flags) = unsafe { ((*qp).wr_id, (*qp).wr_flags) };
+        let sges = Vec::new();
+        built.push(SendRequest { wr_id, opcode, flags: SendFlags(flags), sges, remote_address, ah: 0, binding: None });
+    }
+}
+
+/// Defines the calls that begin a request.
+macro_rules! operations {
+    ($($name:ident($($arg:ident: $type:ty),*) is $opcode:ident, remote $remote:expr;)*) => {$(
+        unsafe extern "C" fn $name(qp: *mut ibv_qp_ex $(, $arg: $type)*) {
+            let Some(queue) = queue(qp) else { return };
+            // SAFETY: the program's promise to the call of this name.
+            unsafe {
+                begin(&queue, qp, Opcode::$opcode, $remote);
+                if let Some(next) = queue.calls.$name {
+                    next(qp $(, $arg)*);
+                }
+            }
+        }
+    )*};
+}
+
+operations! {
+    wr_send() is SEND, remote 0;
+    wr_send_imm(imm: be32) is SEND_WITH_IMM, remote 0;
+    wr_send_inv(rkey: u32) is SEND_WITH_INVALIDATE, remote 0;
+    wr_rdma_read(rkey: u32, remote: u64) is READ, remote remote;
+    wr_rdma_write(rkey: u32, remote: u64) is WRITE, remote remote;
+    wr_rdma_write_imm(rkey: u32, remote: u64, imm: be32) is WRITE_WITH_IMM, remote remote;
+    wr_atomic_cmp_swp(rkey: u32, remote: u64, compare: u64, swap: u64) is COMPARE_SWAP, remote remote;
+    wr_atomic_fetch_add(rkey: u32, remote: u64, add: u64) is FETCH_ADD, remote remote;
+    wr_local_inv(rkey: u32) is LOCAL_INVALIDATE, remote 0;
+    wr_send_tso(header: *mut c_void, header_length: u16, mss: u16) is TSO, remote 0;
+    wr_atomic_write(rkey: u32, remote: u64, value: *const c_void) is ATOMIC_WRITE, remote remote;
+    wr_flush(rkey: u32, remote: u64, length: usize, kind: u8, level: u8) is FLUSH, remote remote;
+}
+
+/// Defines the calls that change the request begun last.
+macro_rules! setters {
+    ($($name:ident($($arg:ident: $type:ty),*) sets |$request:ident| $set:expr;)*) => {$(
+        unsafe extern "C" fn $name(qp: *mut ibv_qp_ex $(, $arg: $type)*) {
+            let Some(queue) = queue(qp) else { return };
+            // SAFETY: the program's promise to the call of this name.
+            unsafe {
+                queue.set(|$request| $set);
+                if let Some(next) = queue.calls.$name {
+                    next(qp $(, $arg)*);
+                }
+            }
+        }
+    )*};
+}
+
+setters! {
+    wr_set_ud_addr(ah: *mut ibv_ah, number: u32, qkey: u32) sets |request| request.ah = handle(ah);
+    wr_set_inline_data(address: *mut c_void, length: usize) sets |request| set_inline(request, [length]);
+    wr_set_inline_data_list(count: usize, list: *const ibv_data_buf) sets |request| {
+        set_inline(request, (0..count).map(|index| (*list.add(index)).length))
+    };
+    wr_set_sge(lkey: u32, address: u64, length: u32) sets |request| request.sges = vec![Sge { address, length, lkey }];
+    wr_set_sge_list(count: usize, list: *const ibv_sge) sets |request| {
+        request.sges = arguments::sges(list, i64::try_from(count).unwrap_or(0))
+    };
+}
+
+fn set_inline(request: &mut SendRequest, lengths: impl IntoIterator<Item = usize>) {
+    request.flags.0 |= INLINE;
+    let length = |length| u32::try_from(length).unwrap_or(u32::MAX);
+    request.sges = lengths.into_iter().map(|bytes| Sge { address: 0, length: length(bytes), lkey: 0 }).collect();
+}
+
+unsafe extern "C" fn wr_bind_mw(qp: *mut ibv_qp_ex, mw: *mut ibv_mw, rkey: u32, info: *const ibv_mw_bind_info) {
+    let Some(queue) = queue(qp) else { return };
+    // SAFETY: the program's promise to ibv_wr_bind_mw.
+    unsafe {
+        begin(&queue, qp, Opcode::BIND_WINDOW, 0);
+        queue.set(|request| request.binding = Some(arguments::binding(handle(mw), &*info)));
+        if let Some(next) = queue.calls.wr_bind_mw {
+            next(qp, mw, rkey, info);
+        }
+    }
+}
+
+unsafe extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
+    let Some(queue) = queue(qp) else { return };
+    // SAFETY: the program's promise to ibv_wr_start. Its library keeps other threads out until the requests are complete.
+    unsafe {
+        if let Some(next) = queue.calls.wr_start {
+            next(qp);
+        }
+    }
+    queue.built().clear();
+}
+
+unsafe extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
+    let Some(queue) = queue(qp) else { return };
+    queue.built().clear();
+    // SAFETY: the program's promise to ibv_wr_abort.
+    unsafe {
+        if let Some(next) = queue.calls.wr_abort {
+            next(qp);
+        }
+    }
+}
+
+unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
+    let Some(queue) = queue(qp) else { return libc::EINVAL };
+    let Some(next) = queue.calls.wr_complete else { return libc::EINVAL };
+    let built = std::mem::take(&mut *queue.built());
+    // SAFETY: the program's promise to ibv_wr_complete.
+    unsafe {
+        let Some(call) = Call::enter("ibv_wr_complete") else { return next(qp) };
+        let (count, state) = (built.len(), QpState::from_verbs((*qp).qp_base.state));
+        // No turn: the library holds its own lock since wr_start.
+        call.tell_with_memory(|model, memory, site| {
+            for request in built {
+                model.post_send(handle(qp), state, request, memory, site);
+            }
+        });
+        let result = next(qp);
+        if result != 0 {
+            call.tell(|model, _| model.unpost_send(handle(qp), count));
+        }
+        result
+    }
+}

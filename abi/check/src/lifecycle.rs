@@ -1,0 +1,82 @@
+//! The library's beginning and end, forks, and the destruction of objects.
+
+use libc::c_int;
+use std::os::unix::ffi::OsStrExt;
+use weft_check::model::{Handle, Kind, Site, limits};
+
+use crate::call::Call;
+use crate::devices;
+use crate::exports::{fork_is_protected, regions_changed};
+use crate::{order, state};
+
+/// The directory for reports.
+const REPORT_VARIABLE: &str = "WEFT_CHECK_REPORT";
+/// The longest message whose bytes are compared.
+const SNAPSHOT_VARIABLE: &str = "WEFT_CHECK_SNAPSHOT";
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = construct;
+
+extern "C" fn construct() {
+    let Some(dir) = std::env::var_os(REPORT_VARIABLE).filter(|dir| !dir.as_bytes().is_empty()) else { return };
+    let bytes = std::env::var(SNAPSHOT_VARIABLE).ok().and_then(|text| text.parse().ok());
+    // The first backtrace loads the unwinder, which a call with locks must not.
+    let mut frame = std::ptr::null_mut();
+    // SAFETY: room for one frame.
+    unsafe { libc::backtrace(&mut frame, 1) };
+    state::start(dir.into(), bytes.unwrap_or(limits::SNAPSHOT_BYTES_MAX));
+    // SAFETY: functions of a library that stays loaded.
+    unsafe {
+        libc::atexit(finish);
+        libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
+    }
+}
+
+/// Reports leaks and the totals, if the process used a device.
+extern "C" fn finish() {
+    let Some(call) = Call::enter_unnoted("exit") else { return };
+    if !state::with(|state| state.writer.is_open()) {
+        return;
+    }
+    devices::read_last_events(&call);
+    call.tell(|model, site| model.check_leaks(site));
+    state::with(|state| state.finish());
+    state::stop();
+}
+
+extern "C" fn before_fork() {
+    if let Some(call) = Call::enter_unnoted("fork")
+        && let Some(is_protected) = fork_is_protected()
+    {
+        call.tell(|model, site| model.check_fork(is_protected, site));
+    }
+    state::before_fork();
+}
+
+extern "C" fn after_fork() {
+    state::after_fork();
+}
+
+extern "C" fn in_child() {
+    order::reset();
+    // Memory that the state frees passes unchecked.
+    let _call = Call::enter_unnoted("fork");
+    state::in_child();
+    regions_changed();
+}
+
+/// Passes on a call that destroys an object, and tells the model before and after it.
+pub fn destroy(call: &Call, kind: Kind, object: Handle, next: impl FnOnce() -> c_int) -> c_int {
+    let (removed, site) = call.tell(|model, site| (model.begin_destroy(kind, object, site), site));
+    let result = next();
+    if result != 0
+        && let Some(removed) = removed
+    {
+        // Some libraries return the error's number, others -1 with errno.
+        // SAFETY: this thread's own.
+        let error = if result < 0 { unsafe { *libc::__errno_location() } } else { result };
+        call.tell(|model, _: Site| model.destroy_failed(object, removed, error == libc::EBUSY, site));
+    }
+    result
+}

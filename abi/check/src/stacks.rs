@@ -1,0 +1,97 @@
+//! Call stacks: return addresses, stored once each, and their names.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use weft_check::model::{CURRENT_STACK, StackId};
+
+use crate::symbols::{self, Symbols};
+
+pub const CURRENT: StackId = CURRENT_STACK;
+
+/// Frames of a stack, this library's own included.
+const FRAMES_MAX: usize = 24;
+/// Distinct stacks that are stored. Later ones have no names.
+const STACKS_MAX: usize = 1 << 16;
+
+/// All stacks of the process.
+#[derive(Default)]
+pub struct Stacks {
+    numbers: HashMap<Box<[usize]>, StackId>,
+    stacks: Vec<Box<[usize]>>,
+    symbols: Symbols,
+}
+
+impl Stacks {
+    /// Stores the stack of the call in progress.
+    pub fn capture(&mut self) -> StackId {
+        let mut frames = [null_mut::<c_void>(); FRAMES_MAX];
+        // SAFETY: the array has room for so many frames.
+        let count = unsafe { libc::backtrace(frames.as_mut_ptr(), FRAMES_MAX as i32) };
+        let count = usize::try_from(count).unwrap_or(0).min(FRAMES_MAX);
+        let addresses = frames[..count].iter().map(|frame| frame.addr());
+        let mut own = [0; FRAMES_MAX];
+        own.iter_mut().zip(addresses).for_each(|(to, from)| *to = from);
+        self.number(&own[..count])
+    }
+
+    fn number(&mut self, frames: &[usize]) -> StackId {
+        if let Some(number) = self.numbers.get(frames) {
+            return *number;
+        }
+        if self.stacks.len() >= STACKS_MAX {
+            return CURRENT;
+        }
+        self.stacks.push(frames.into());
+        let number = StackId::try_from(self.stacks.len()).unwrap_or(CURRENT);
+        self.numbers.insert(frames.into(), number);
+        number
+    }
+
+    /// The program's return addresses of a stack, innermost first.
+    fn callers(&self, stack: StackId) -> &[usize] {
+        let index = usize::try_from(stack).ok().and_then(|number| number.checked_sub(1));
+        let frames = index.and_then(|index| self.stacks.get(index)).map_or(&[][..], |frames| frames);
+        let own = module_of(frame_of_ours as *const () as usize);
+        let first = frames.iter().position(|address| module_of(*address) != own).unwrap_or(frames.len());
+        &frames[first..]
+    }
+
+    /// The program's frames of a stack, innermost first.
+    pub fn names(&mut self, stack: StackId) -> Vec<String> {
+        let callers = self.callers(stack).to_vec();
+        let mut names: Vec<_> = callers.into_iter().map(|address| self.symbols.name(address)).collect();
+        // The C library's start of programs and threads says nothing about them.
+        while names.len() > 1
+            && names.last().is_some_and(|name| name.contains("/libc.so.") || name.starts_with("_start "))
+        {
+            names.pop();
+        }
+        names
+    }
+
+    /// Whether the innermost caller is in a module of this name.
+    pub fn is_called_by(&self, stack: StackId, module: &str) -> bool {
+        self.callers(stack).first().and_then(|address| file_of(*address)).is_some_and(|file| file.starts_with(module))
+    }
+
+    /// Whether any caller is in a module of these names.
+    pub fn is_any_in(&self, stack: StackId, modules: &[&str]) -> bool {
+        let files = self.callers(stack).iter().filter_map(|address| file_of(*address));
+        files.into_iter().any(|file| modules.iter().any(|module| file.starts_with(module)))
+    }
+}
+
+/// The file name of an address's module.
+fn file_of(address: usize) -> Option<String> {
+    let path = symbols::path(&symbols::lookup(address)?)?;
+    Some(path.rsplit('/').next().unwrap_or(&path).to_owned())
+}
+
+/// Any code of this library.
+fn frame_of_ours() {}
+
+fn module_of(address: usize) -> usize {
+    symbols::lookup(address).map_or(0, |info| info.dli_fbase.addr())
+}
