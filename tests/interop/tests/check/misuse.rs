@@ -54,7 +54,6 @@ const MISUSES: &[(&str, &[&str])] = &[
             "ah-wrong-pd",
             "read-limit-zero",
             "fence-missing",
-            "receive-buffer-shared",
             "srq-with-receive",
         ],
     ),

@@ -231,14 +231,6 @@ static void fence_missing(int is_wrong)
 	completed(2);
 }
 
-static void receive_buffer_shared(int is_wrong)
-{
-	connected(IBV_QPT_RC);
-	MUST(!receive(qps[0], piece(0, 128)));
-	MUST(!receive(qps[0], piece(is_wrong ? 64 : 128, 128)));
-	flush(qps[0], 2);
-}
-
 static void srq_with_receive(int is_wrong)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8, .max_sge = 1 } };
@@ -273,7 +265,6 @@ int main(int argc, char **argv)
 		{ "ah-wrong-pd", ah_wrong_pd },
 		{ "read-limit-zero", read_limit_zero },
 		{ "fence-missing", fence_missing },
-		{ "receive-buffer-shared", receive_buffer_shared },
 		{ "srq-with-receive", srq_with_receive },
 	};
 	return run_misuse(argc, argv, cases, sizeof cases / sizeof cases[0]);
