@@ -14,6 +14,14 @@ const REPORT_VARIABLE: &str = "WEFT_CHECK_REPORT";
 /// The longest message whose bytes are compared.
 const SNAPSHOT_VARIABLE: &str = "WEFT_CHECK_SNAPSHOT";
 
+unsafe extern "C" {
+    fn pthread_atfork(
+        prepare: Option<extern "C" fn()>,
+        parent: Option<extern "C" fn()>,
+        child: Option<extern "C" fn()>,
+    ) -> c_int;
+}
+
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = construct;
@@ -29,7 +37,7 @@ extern "C" fn construct() {
     // SAFETY: functions of a library that stays loaded.
     unsafe {
         libc::atexit(finish);
-        libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
+        pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
     }
 }
 

@@ -51,7 +51,9 @@ macro_rules! next {
             },
         );
         // SAFETY: the symbol has this type in every library that defines it; null is `None`.
-        unsafe { std::mem::transmute::<*mut std::ffi::c_void, Option<$type>>(NEXT.address()) }
+        #[allow(unused_unsafe, reason = "some callers are unsafe blocks")]
+        let next = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Option<$type>>(NEXT.address()) };
+        next
     }};
 }
 pub(crate) use next;

@@ -61,7 +61,7 @@ macro_rules! extended_calls {
     };
 }
 
-use libc::{c_int, c_uint};
+use libc::c_uint;
 use weft_abi_types::{
     ibv_cq_ex, ibv_cq_init_attr_ex, ibv_dm, ibv_mr, ibv_mr_init_attr, ibv_parent_domain_init_attr, ibv_pd, ibv_qp,
     ibv_qp_init_attr_ex, ibv_qp_open_attr, ibv_srq, ibv_srq_init_attr_ex,

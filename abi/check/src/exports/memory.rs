@@ -146,7 +146,7 @@ pub unsafe extern "C" fn ibv_import_mr(pd: *mut ibv_pd, mr_handle: u32) -> *mut 
             && !mr.is_null()
         {
             // Another process has registered it: its range and access are not known.
-            let model = arguments::mr(mr, None, 0, usize::MAX, u32::MAX & !weft_abi_types::IBV_ACCESS_ZERO_BASED);
+            let model = arguments::mr(mr, None, 0, usize::MAX, !weft_abi_types::IBV_ACCESS_ZERO_BASED);
             call.tell(|state, site| state.add_mr(handle(mr), model, site));
         }
         mr

@@ -188,8 +188,8 @@ pub unsafe fn register_ex(
     call.tell(|model, site| model.check_access(handle(pd), attr.access.cast_unsigned(), site));
     let mr = next();
     if !mr.is_null() {
-        let address = (attr.comp_mask & IBV_REG_MR_MASK_ADDR != 0).then(|| handle(attr.addr));
-        let has_iova = attr.comp_mask & IBV_REG_MR_MASK_IOVA != 0;
+        let address = (attr.comp_mask & u64::from(IBV_REG_MR_MASK_ADDR) != 0).then(|| handle(attr.addr));
+        let has_iova = attr.comp_mask & u64::from(IBV_REG_MR_MASK_IOVA) != 0;
         let iova = if has_iova { attr.iova } else { address.unwrap_or(0) };
         // SAFETY: the library has just registered it.
         let mut model = unsafe { arguments::mr(mr, address, iova, attr.length, attr.access.cast_unsigned()) };

@@ -13,7 +13,6 @@ use weft_check::model::{Opcode, QpState, SendFlags, SendRequest, Sge};
 use crate::arguments::{self, handle};
 use crate::call::Call;
 use crate::next::next;
-use crate::order;
 
 /// Requests between start and complete; the model sees no more.
 const BUILT_MAX: usize = 1 << 16;

@@ -3,7 +3,7 @@
 use super::finding::Site;
 use super::memory::Poster;
 use super::objects::{Handle, Kind, Qp, QpKind, QpState};
-use super::request::{Opcode, Outstanding, SendRequest, Span, overlap};
+use super::request::{Opcode, Outstanding, SendRequest, Sge, Span, overlap};
 use super::{Memory, Model};
 use crate::rules;
 
@@ -105,6 +105,13 @@ impl Model {
         self.find_with(&rules::FENCE_MISSING, site, self.qp_name(poster.handle), message, history);
     }
 
+    /// Libraries such as UCX put a reliable protocol on datagrams, and use a buffer again when the peer has acknowledged it: it
+    /// was sent then, whether or not its completion is polled.
+    fn is_acknowledged_by_peer(&self, poster: &Poster, sges: &[Sge]) -> bool {
+        let is_datagram = self.qps.get(&poster.handle).is_some_and(|qp| qp.kind == QpKind::Ud);
+        is_datagram && sges.iter().any(|sge| self.region_of(poster.context, sge).is_some_and(|mr| mr.is_cached))
+    }
+
     fn push_send(&mut self, poster: &Poster, request: SendRequest, memory: &mut impl Memory, site: Site) {
         let length = total(&request);
         let digest = self.digest_to_compare(poster, &request, length, memory);
@@ -140,6 +147,9 @@ impl Model {
             return None;
         }
         let spans = self.spans_of(poster.context, &request.sges)?;
+        if self.is_acknowledged_by_peer(poster, &request.sges) {
+            return None;
+        }
         if length > self.snapshot_bytes_max {
             self.counters.buffers_skipped += 1;
             return None;
