@@ -84,9 +84,7 @@ pub fn destroy(call: &Call, kind: Kind, object: Handle, next: impl FnOnce() -> c
         // Some libraries return the error's number, others -1 with errno.
         // SAFETY: this thread's own.
         let error = if result < 0 { unsafe { *libc::__errno_location() } } else { result };
-        // librdmacm destroys completion queues that it may share, and expects the refusal.
-        let is_busy = error == libc::EBUSY && !call.is_from_connection_manager();
-        call.tell(|model, _: Site| model.destroy_failed(object, removed, is_busy, site));
+        call.tell(|model, _: Site| model.destroy_failed(object, removed, error == libc::EBUSY, site));
     }
     result
 }

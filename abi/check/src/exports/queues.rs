@@ -28,6 +28,9 @@ pub unsafe extern "C" fn ibv_create_comp_channel(context: *mut ibv_context) -> *
     {
         let model = Channel { context: handle(context), created: 0, serial: 0 };
         call.tell(|state, site| state.add_channel(handle(channel), model, site));
+        if call.is_from_connection_manager() {
+            call.tell(|model, _| model.set_unowned(Kind::Channel, handle(channel)));
+        }
         // SAFETY: the library has just created it.
         waiting::channel_created(unsafe { (*channel).fd }, handle(channel));
     }
@@ -90,6 +93,9 @@ pub unsafe extern "C" fn ibv_create_cq(
             serial: 0,
         };
         call.tell(|state, site| state.add_cq(handle(cq), model, site));
+        if call.is_from_connection_manager() {
+            call.tell(|model, _| model.set_unowned(Kind::Cq, handle(cq)));
+        }
     }
     cq
 }
