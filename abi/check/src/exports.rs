@@ -7,6 +7,7 @@ mod memory;
 mod process;
 mod queue_pair;
 mod queues;
+mod waits;
 
 pub use device::fork_is_protected;
 pub use process::regions_changed;

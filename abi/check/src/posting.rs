@@ -1,7 +1,5 @@
 //! The calls that inline functions take from a context: posts, polls, arming, memory windows.
 
-use std::sync::atomic::Ordering;
-
 use libc::c_int;
 use weft_abi_types::{
     ibv_context, ibv_cq, ibv_mw, ibv_mw_bind, ibv_mw_type, ibv_pd, ibv_qp, ibv_recv_wr, ibv_send_wr, ibv_srq, ibv_wc,
@@ -10,7 +8,7 @@ use weft_check::model::{Completion, Kind, Mw, Opcode, QpKind, QpState, SendFlags
 
 use crate::arguments::{self, handle};
 use crate::call::Call;
-use crate::{lifecycle, order, state, table};
+use crate::{lifecycle, order, state, table, waiting};
 
 /// Takes an original call of a context. A context without an entry is one that this library did not wrap; its calls never
 /// come here.
@@ -130,7 +128,7 @@ fn completion(wc: &ibv_wc) -> Completion {
 
 /// Gives the program the completions that [`crate::waiting`] took out of the queue.
 unsafe fn unstash(cq: *mut ibv_cq, count: c_int, wc: *mut ibv_wc) -> c_int {
-    if !state::HAS_STASH.load(Ordering::Relaxed) {
+    if !state::has_stash() {
         return 0;
     }
     let count = usize::try_from(count).unwrap_or(0);
@@ -156,6 +154,9 @@ pub unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -
     unsafe {
         let next = original!((*cq).context, req_notify_cq, libc::EINVAL);
         let Some(call) = Call::enter("ibv_req_notify_cq") else { return next(cq, solicited_only) };
+        if solicited_only == 0 {
+            waiting::hold(cq);
+        }
         // Before the call: another thread may take the event at once.
         call.tell(|model, site| model.arm(handle(cq), solicited_only != 0, site));
         next(cq, solicited_only)

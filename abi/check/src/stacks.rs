@@ -63,6 +63,9 @@ impl Stacks {
         let callers = self.callers(stack).to_vec();
         let mut names: Vec<_> = callers.into_iter().map(|address| self.symbols.name(address)).collect();
         // The C library's start of programs and threads says nothing about them.
+        if let Some(start) = names.iter().position(|name| name.starts_with("__libc_start")) {
+            names.truncate(start.max(1));
+        }
         while names.len() > 1
             && names.last().is_some_and(|name| name.contains("/libc.so.") || name.starts_with("_start "))
         {

@@ -12,6 +12,7 @@ use weft_check::{End, HistoryEntry, Line, Repeat, Report};
 use crate::lock::Lock;
 use crate::snapshot::ProcessMemory;
 use crate::stacks::{CURRENT, Stacks};
+use crate::waiting::Waits;
 use crate::writer::Writer;
 
 /// Reports that a process writes. Later ones are counted.
@@ -25,6 +26,8 @@ pub struct State {
     pub writer: Writer,
     /// Completions that the checker took out of a queue and has not yet given to the program.
     pub stash: HashMap<u64, VecDeque<ibv_wc>>,
+    /// Waits for completion events.
+    pub waits: Waits,
     snapshot_bytes_max: u64,
     program: String,
     /// Reports by rule and stack: the place in the file, and how often.
@@ -48,6 +51,11 @@ pub static HAS_STASH: AtomicBool = AtomicBool::new(false);
 /// Whether the program is checked.
 pub fn is_active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
+}
+
+/// Whether the checker may hold completions of a queue.
+pub fn has_stash() -> bool {
+    HAS_STASH.load(Ordering::Relaxed)
 }
 
 /// Begins to check the program. The library's constructor calls this before any other thread exists.
@@ -110,6 +118,7 @@ impl State {
             stacks: Stacks::default(),
             writer: Writer::new(dir),
             stash: HashMap::new(),
+            waits: Waits::default(),
             snapshot_bytes_max,
             program,
             seen: HashMap::new(),

@@ -67,7 +67,9 @@ pub fn lookup(address: usize) -> Option<libc::Dl_info> {
 
 /// The path of an address's module.
 pub fn path(info: &libc::Dl_info) -> Option<String> {
-    text(info.dli_fname)
+    let path = text(info.dli_fname)?;
+    // The loader knows the program by the name that the shell gave it.
+    if path.contains('/') { Some(path) } else { Some(std::env::current_exe().ok()?.to_string_lossy().into_owned()) }
 }
 
 fn text(pointer: *const libc::c_char) -> Option<String> {

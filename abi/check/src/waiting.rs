@@ -1,9 +1,11 @@
 //! Waits for completion events that never come.
 //!
-//! A program that arms a queue and then waits hangs if the queue already held a completion: no event announces it. A wait that
-//! takes long is looked at more closely. If an armed queue holds a completion that no thread takes, and no event comes for
-//! it, the program has missed it. The checker takes the completion out to see it, and gives it back at the next poll.
+//! A program that arms a queue and then waits has lost what the queue already held: no event announces it. Some adapters, and
+//! Weft, raise an event all the same, which hides the mistake. So the checker takes out what a queue holds when it is armed,
+//! and gives it back at the next polls. If the program waits before it has polled all of that, and no other thread polls it
+//! either, the mistake is certain. The checker then makes up the event, and the program goes on.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use libc::c_int;
@@ -14,68 +16,200 @@ use crate::arguments::handle;
 use crate::call::{self, Call};
 use crate::{order, state, table};
 
+/// Another thread that polls the queue does so within this time.
+const GRACE_MS: c_int = 150;
 /// A wait that is looked at.
 const LONG_WAIT_MS: c_int = 150;
-/// An event for a completion comes within this time.
-const EVENT_DELAY_MS: c_int = 100;
+/// Completions taken out of a queue at a time.
+const HELD_MAX: usize = 64;
 
-/// Waits for an event of the channel until it comes, or until a wait of any length is none of the program's mistakes.
+/// Channels, and the events that the checker makes up.
+#[derive(Default)]
+pub struct Waits {
+    /// Channels by their descriptors.
+    pub channels: HashMap<c_int, Handle>,
+    /// Descriptors that the program has given to epoll: its waits are not seen.
+    epolled: HashSet<c_int>,
+    /// Threads that wait for an event of a channel.
+    waiters: HashMap<Handle, u32>,
+    /// Queues whose event was announced by poll(2).
+    promised: HashSet<Handle>,
+    /// Events made up, which the library must not see acknowledged.
+    invented: HashMap<Handle, u32>,
+}
+
+/// Notes that epoll watches a descriptor.
+pub fn note_epoll(fd: c_int) {
+    state::with(|state| {
+        if state.waits.channels.contains_key(&fd) {
+            state.waits.epolled.insert(fd);
+        }
+    });
+}
+
+/// A channel was created.
+pub fn channel_created(fd: c_int, channel: Handle) {
+    state::with(|state| {
+        state.waits.epolled.remove(&fd);
+        state.waits.channels.insert(fd, channel);
+    });
+}
+
+/// A channel is about to be destroyed.
+pub fn channel_destroyed(channel: Handle) {
+    state::with(|state| state.waits.channels.retain(|_, other| *other != channel));
+}
+
+/// A completion queue is about to be destroyed.
+pub fn queue_destroyed(cq: Handle) {
+    state::with(|state| {
+        state.stash.remove(&cq);
+        state.waits.promised.remove(&cq);
+        state.waits.invented.remove(&cq);
+    });
+}
+
+/// Takes out what a queue holds that is about to be armed.
+///
+/// # Safety
+/// A live queue.
+pub unsafe fn hold(cq: *mut ibv_cq) {
+    // SAFETY: the caller's promise; a queue's channel lives longer than the queue.
+    unsafe {
+        let channel = (*cq).channel;
+        let Some(poll) = table::find((*cq).context).and_then(|originals| originals.ops.poll_cq) else { return };
+        if channel.is_null() || !is_watched(handle(cq), handle(channel), (*channel).fd) {
+            return;
+        }
+        let _turn = order::turn_of(handle(cq));
+        let mut held = std::mem::zeroed::<[ibv_wc; HELD_MAX]>();
+        let count = poll(cq, HELD_MAX as c_int, held.as_mut_ptr());
+        let count = usize::try_from(count).unwrap_or(0).min(HELD_MAX);
+        if count > 0 {
+            state::HAS_STASH.store(true, Ordering::Relaxed);
+            state::with(|state| state.stash.entry(handle(cq)).or_default().extend(&held[..count]));
+        }
+    }
+}
+
+/// Whether the checker sees all waits for the queue's events. Programs wait with epoll and the like for descriptors that do
+/// not block. Extended queues are polled in place: nothing can be given back.
+fn is_watched(cq: Handle, channel: Handle, fd: c_int) -> bool {
+    let is_seen = state::with(|state| {
+        let waits = &state.waits;
+        let has_waiter = waits.waiters.get(&channel).is_some_and(|count| *count > 0);
+        state.model.is_plain_cq(cq) && !waits.epolled.contains(&fd) && !has_waiter
+    });
+    is_seen && blocks(fd)
+}
+
+fn blocks(fd: c_int) -> bool {
+    // SAFETY: a number alone.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags >= 0 && flags & libc::O_NONBLOCK == 0
+}
+
+/// The armed queues of a channel that hold completions from before they were armed.
+fn undrained(call: &Call, channel: Handle) -> Vec<Handle> {
+    if !state::has_stash() {
+        return Vec::new();
+    }
+    let armed = call.tell_briefly(|model, _, _| model.armed_queues(channel));
+    state::with(|state| armed.into_iter().filter(|cq| state.stash.contains_key(cq)).collect())
+}
+
+/// Prepares a wait of the program for an event. Returns the queue whose event the checker makes up instead.
 ///
 /// # Safety
 /// A live channel.
-pub unsafe fn watch(call: &Call, channel: *mut ibv_comp_channel) {
+pub unsafe fn before_event(call: &Call, channel: *mut ibv_comp_channel) -> Option<Handle> {
     // SAFETY: the caller's promise.
     let fd = unsafe { (*channel).fd };
-    // SAFETY: a number alone.
-    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    if flags < 0 || flags & libc::O_NONBLOCK != 0 || is_ready_within(fd, LONG_WAIT_MS) {
-        return;
+    if is_ready_within(fd, 0) || !blocks(fd) {
+        return None;
     }
-    let armed = call.tell(|model, _| model.armed_queues(handle(channel)));
-    let missed: Vec<_> = armed.into_iter().filter(|cq| stash_one(*cq)).collect();
-    if missed.is_empty() {
-        if !call::have_several_threads() {
+    if undrained(call, handle(channel)).is_empty() {
+        if !is_ready_within(fd, LONG_WAIT_MS) && !call::have_several_threads() {
             call.tell(|model, site| model.check_armed(handle(channel), site));
         }
-        return;
+        return None;
     }
-    if is_ready_within(fd, EVENT_DELAY_MS) {
-        return;
+    let promised = |cq: &Handle| state::with(|state| state.waits.promised.remove(cq));
+    if let Some(cq) = undrained(call, handle(channel)).into_iter().find(promised) {
+        return Some(invent(call, cq));
     }
-    // Another thread that polls the queue has taken the completion meanwhile.
-    let left = state::with(|state| missed.into_iter().filter(|cq| state.stash.contains_key(cq)).collect::<Vec<_>>());
-    for cq in left {
-        call.tell(|model, site| model.report_undrained(cq, site));
+    if is_ready_within(fd, GRACE_MS) {
+        return None;
     }
+    let cq = *undrained(call, handle(channel)).first()?;
+    call.tell(|model, site| model.report_undrained(cq, site));
+    Some(invent(call, cq))
+}
+
+fn invent(call: &Call, cq: Handle) -> Handle {
+    call.tell_briefly(|model, _, _| model.take_event(cq));
+    state::with(|state| *state.waits.invented.entry(cq).or_default() += 1);
+    cq
+}
+
+/// The events of this acknowledgement that the library knows.
+pub fn known_events(cq: Handle, count: u32) -> u32 {
+    state::with(|state| {
+        let Some(invented) = state.waits.invented.get_mut(&cq) else { return count };
+        let own = count.min(*invented);
+        *invented -= own;
+        count - own
+    })
+}
+
+/// A thread waits in the library for an event of the channel, until the value is dropped.
+pub struct Waiter(Handle);
+
+impl Waiter {
+    /// Counts the thread.
+    pub fn new(channel: *mut ibv_comp_channel) -> Waiter {
+        state::with(|state| *state.waits.waiters.entry(handle(channel)).or_default() += 1);
+        Waiter(handle(channel))
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        state::with(|state| {
+            if let Some(count) = state.waits.waiters.get_mut(&self.0) {
+                *count -= 1;
+            }
+            state.waits.waiters.retain(|_, count| *count > 0);
+        });
+    }
+}
+
+/// The channels among these descriptors that have undrained queues.
+pub fn undrained_among(call: &Call, fds: &[libc::pollfd]) -> Vec<(c_int, Handle)> {
+    let channels: Vec<_> = state::with(|state| {
+        let waits = &state.waits;
+        fds.iter().filter_map(|fd| Some((fd.fd, *waits.channels.get(&fd.fd)?))).collect()
+    });
+    let first = |(fd, channel): (c_int, Handle)| Some((fd, *undrained(call, channel).first()?));
+    channels.into_iter().filter_map(first).collect()
+}
+
+/// Reports queues that poll(2) waits for in vain, and promises their events.
+pub fn promise(call: &Call, found: &[(c_int, Handle)]) {
+    for (_, cq) in found {
+        call.tell(|model, site| model.report_undrained(*cq, site));
+        state::with(|state| state.waits.promised.insert(*cq));
+    }
+}
+
+/// The time that another thread gets to poll a queue.
+pub const fn grace_ms(limit_ms: c_int) -> c_int {
+    if limit_ms < 0 || limit_ms > GRACE_MS { GRACE_MS } else { limit_ms }
 }
 
 /// Whether the wait ends: an event, or a signal.
 fn is_ready_within(fd: c_int, limit_ms: c_int) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one descriptor.
+    // SAFETY: one descriptor. This is the wrapper below, which passes calls of a thread in a wrapper on.
     unsafe { libc::poll(&mut poll, 1, limit_ms) != 0 }
-}
-
-/// Takes one completion out of an armed queue, if it holds any.
-fn stash_one(cq: Handle) -> bool {
-    let Ok(address) = usize::try_from(cq) else { return false };
-    let pointer: *mut ibv_cq = std::ptr::with_exposed_provenance_mut(address);
-    let _turn = order::turn_of(cq);
-    // Extended queues are polled in place: nothing can be given back.
-    if state::with(|state| !state.model.is_plain_cq(cq) || state.stash.contains_key(&cq)) {
-        return false;
-    }
-    // SAFETY: the model knows the queue as live, and the turn keeps other pollers away.
-    unsafe {
-        let Some(poll) = table::find((*pointer).context).and_then(|originals| originals.ops.poll_cq) else {
-            return false;
-        };
-        let mut wc = std::mem::zeroed::<ibv_wc>();
-        if poll(pointer, 1, &mut wc) != 1 {
-            return false;
-        }
-        state::HAS_STASH.store(true, Ordering::Relaxed);
-        state::with(|state| state.stash.entry(cq).or_default().push_back(wc));
-    }
-    true
 }

@@ -7,7 +7,7 @@ use weft_check::model::Kind;
 use crate::arguments::{self, handle};
 use crate::call::Call;
 use crate::next::next;
-use crate::waiting;
+use crate::waiting::{self, Waiter};
 
 /// ibv_get_cq_event(3).
 ///
@@ -24,8 +24,14 @@ pub unsafe extern "C" fn ibv_get_cq_event(
     unsafe {
         let Some(call) = Call::enter("ibv_get_cq_event") else { return next(channel, cq, cq_context) };
         call.tell_briefly(|model, _, site| model.check_alive(Kind::Channel, handle(channel), site));
-        waiting::watch(&call, channel);
+        let waiter = Waiter::new(channel);
+        if let Some(invented) = waiting::before_event(&call, channel) {
+            *cq = std::ptr::with_exposed_provenance_mut(usize::try_from(invented).unwrap_or(0));
+            *cq_context = (**cq).cq_context;
+            return 0;
+        }
         let result = next(channel, cq, cq_context);
+        drop(waiter);
         if result == 0 {
             call.tell_briefly(|model, _, _| model.take_event(handle(*cq)));
         }
@@ -40,11 +46,13 @@ pub unsafe extern "C" fn ibv_get_cq_event(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_ack_cq_events(cq: *mut ibv_cq, count: c_uint) {
     let Some(next) = next!(ibv_ack_cq_events: api::fn_ibv_ack_cq_events) else { return };
-    if let Some(call) = Call::enter("ibv_ack_cq_events") {
-        call.tell_briefly(|model, _, site| model.acknowledge_events(handle(cq), count, site));
-    }
+    let Some(call) = Call::enter("ibv_ack_cq_events") else {
+        // SAFETY: the caller's promise.
+        return unsafe { next(cq, count) };
+    };
+    call.tell_briefly(|model, _, site| model.acknowledge_events(handle(cq), count, site));
     // SAFETY: the caller's promise.
-    unsafe { next(cq, count) };
+    unsafe { next(cq, waiting::known_events(handle(cq), count)) };
 }
 
 /// ibv_get_async_event(3).

@@ -11,7 +11,7 @@ use weft_check::model::{Channel, Cq, Kind, Srq};
 use crate::arguments::{handle, some};
 use crate::call::Call;
 use crate::next::next;
-use crate::{extended, lifecycle, state};
+use crate::{extended, lifecycle, waiting};
 
 /// ibv_create_comp_channel(3).
 ///
@@ -28,6 +28,11 @@ pub unsafe extern "C" fn ibv_create_comp_channel(context: *mut ibv_context) -> *
     {
         let model = Channel { context: handle(context), created: 0, serial: 0 };
         call.tell(|state, site| state.add_channel(handle(channel), model, site));
+        if call.is_from_connection_manager() {
+            call.tell(|model, _| model.set_unowned(Kind::Channel, handle(channel)));
+        }
+        // SAFETY: the library has just created it.
+        waiting::channel_created(unsafe { (*channel).fd }, handle(channel));
     }
     channel
 }
@@ -40,8 +45,11 @@ pub unsafe extern "C" fn ibv_create_comp_channel(context: *mut ibv_context) -> *
 pub unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
     let Some(next) = next!(ibv_destroy_comp_channel: api::fn_ibv_destroy_comp_channel) else { return libc::ENOSYS };
     match Call::enter("ibv_destroy_comp_channel") {
-        // SAFETY: the caller's promise.
-        Some(call) => lifecycle::destroy(&call, Kind::Channel, handle(channel), || unsafe { next(channel) }),
+        Some(call) => {
+            waiting::channel_destroyed(handle(channel));
+            // SAFETY: the caller's promise.
+            lifecycle::destroy(&call, Kind::Channel, handle(channel), || unsafe { next(channel) })
+        }
         // SAFETY: the caller's promise.
         None => unsafe { next(channel) },
     }
@@ -85,6 +93,9 @@ pub unsafe extern "C" fn ibv_create_cq(
             serial: 0,
         };
         call.tell(|state, site| state.add_cq(handle(cq), model, site));
+        if call.is_from_connection_manager() {
+            call.tell(|model, _| model.set_unowned(Kind::Cq, handle(cq)));
+        }
     }
     cq
 }
@@ -119,7 +130,7 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
         // SAFETY: the caller's promise.
         return unsafe { next(cq) };
     };
-    state::with(|state| state.stash.remove(&handle(cq)));
+    waiting::queue_destroyed(handle(cq));
     // SAFETY: the caller's promise.
     lifecycle::destroy(&call, Kind::Cq, handle(cq), || extended::destroying(handle(cq), || unsafe { next(cq) }))
 }

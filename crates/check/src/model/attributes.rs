@@ -63,7 +63,9 @@ impl Model {
             let message = format!("the path MTU of {path} bytes exceeds the port's active MTU of {port} bytes");
             self.find(&rules::PATH_MTU_EXCEEDS_PORT, site, name.clone(), message);
         }
-        self.check_retries(name, attributes, site);
+        if attributes.state == Some(QpState::Rts) {
+            self.check_retries(name, attributes, site);
+        }
     }
 
     fn check_retries(&mut self, name: String, attributes: &QpAttributes, site: Site) {

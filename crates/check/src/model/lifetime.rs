@@ -103,7 +103,7 @@ impl Model {
         if count(self) < OBJECTS_MAX { insert(self) } else { self.counters.untracked += 1 }
     }
 
-    /// A library keeps the object until the process ends: it is no leak of the program.
+    /// A library made the object for itself: it may keep it until the process ends, and try to destroy it while it shares it.
     pub fn set_unowned(&mut self, kind: Kind, handle: Handle) {
         if self.unowned.len() < OBJECTS_MAX {
             self.unowned.insert((kind, handle));
@@ -186,7 +186,7 @@ impl Model {
             Removed::Context(object) => self.contexts.insert(handle, object).map_or(Kind::Context, |_| Kind::Context),
         };
         self.graves.remove(&(kind, handle));
-        if is_busy {
+        if is_busy && !self.unowned.contains(&(kind, handle)) {
             let name = self.name(kind, handle);
             let users = self.users(kind, handle);
             let message = format!("the program destroys a {} that {} still uses", kind.as_str(), list(&users));

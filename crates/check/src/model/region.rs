@@ -142,7 +142,10 @@ impl Model {
     }
 
     fn uses(&self, context: Handle, sges: &[super::Sge], span: Span) -> bool {
-        sges.iter().any(|sge| self.span_of(context, sge).is_some_and(|own| overlap(own, span)))
+        // A library that caches registrations also owns the memory, and knows when it is unused.
+        let is_programs = |sge: &&super::Sge| self.region_of(context, sge).is_some_and(|mr| !mr.is_cached);
+        let mut spans = sges.iter().filter(is_programs).filter_map(|sge| self.span_of(context, sge));
+        spans.any(|own| overlap(own, span))
     }
 
     /// The lowest and the highest address that a region covers: the library asks the model about no other memory.
