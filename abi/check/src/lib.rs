@@ -19,6 +19,7 @@ mod next;
 mod order;
 mod posting;
 mod snapshot;
+mod stack_memo;
 mod stacks;
 mod state;
 mod symbols;

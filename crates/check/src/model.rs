@@ -18,6 +18,7 @@ mod receive;
 mod region;
 mod request;
 mod send;
+mod spans;
 mod transition;
 mod window;
 
@@ -40,11 +41,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use lifetime::Grave;
 use objects::Objects;
 use request::SinkLog;
+use spans::RegionSpans;
 
 /// Access to the program's memory.
 pub trait Memory {
-    /// A digest of the bytes in these ranges of address and length, or `None` if they cannot be read.
-    fn digest(&mut self, ranges: &[(u64, u64)]) -> Option<u64>;
+    /// A digest of the bytes in these ranges of address and length, or `None` if they cannot be read. `is_steady`: the program
+    /// has taken none of this memory away since it registered it.
+    fn digest(&mut self, ranges: &[(u64, u64)], is_steady: bool) -> Option<u64>;
 }
 
 /// Counts for the last line of a process's reports.
@@ -82,6 +85,7 @@ pub struct Model {
     unowned: FxHashSet<(Kind, Handle)>,
     /// Whether a region is registered that the model had no room for.
     untracked_regions: bool,
+    spans: RegionSpans,
     sinks: SinkLog,
     findings: Vec<Finding>,
     counters: Counters,
@@ -111,6 +115,7 @@ impl Model {
             keys: FxHashMap::default(),
             unowned: FxHashSet::default(),
             untracked_regions: false,
+            spans: RegionSpans::default(),
             sinks: SinkLog::default(),
             findings: Vec::new(),
             counters: Counters::default(),
