@@ -93,6 +93,8 @@ pub struct Model {
     serial: u32,
     /// Counts posts and completions, to order them.
     clock: u64,
+    /// The thread of the call in progress.
+    thread: u64,
     snapshot_bytes_max: u64,
 }
 
@@ -121,6 +123,7 @@ impl Model {
             counters: Counters::default(),
             serial: 0,
             clock: 0,
+            thread: 0,
             snapshot_bytes_max,
         }
     }
@@ -133,6 +136,11 @@ impl Model {
     /// Returns the breaches since the last time.
     pub fn take_findings(&mut self) -> Vec<Finding> {
         std::mem::take(&mut self.findings)
+    }
+
+    /// The next call is one of this thread.
+    pub fn set_thread(&mut self, thread: u64) {
+        self.thread = thread;
     }
 
     /// The open devices.

@@ -79,19 +79,7 @@ pub unsafe extern "C" fn ibv_create_cq(
     {
         // SAFETY: the library has just created it.
         let capacity = unsafe { (*cq).cqe };
-        let model = Cq {
-            context: handle(context),
-            channel: some(channel),
-            capacity: u32::try_from(capacity).unwrap_or(u32::MAX),
-            expected: 0,
-            armed: None,
-            events_unacknowledged: 0,
-            async_unacknowledged: 0,
-            ignores_overrun: false,
-            is_extended: false,
-            created: 0,
-            serial: 0,
-        };
+        let model = Cq::new(handle(context), some(channel), u32::try_from(capacity).unwrap_or(u32::MAX));
         call.tell(|state, site| state.add_cq(handle(cq), model, site));
         if call.is_from_connection_manager() {
             call.tell(|model, _| model.set_unowned(Kind::Cq, handle(cq)));

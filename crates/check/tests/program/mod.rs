@@ -84,19 +84,7 @@ impl Program {
         }
         let channel = Channel { context: CONTEXT, created: 0, serial: 0 };
         program.model.add_channel(CHANNEL, channel, site("ibv_create_comp_channel"));
-        let cq = Cq {
-            context: CONTEXT,
-            channel: Some(CHANNEL),
-            capacity: 64,
-            expected: 0,
-            armed: None,
-            events_unacknowledged: 0,
-            async_unacknowledged: 0,
-            ignores_overrun: false,
-            is_extended: false,
-            created: 0,
-            serial: 0,
-        };
+        let cq = Cq::new(CONTEXT, Some(CHANNEL), 64);
         program.model.add_cq(CQ, cq, site("ibv_create_cq"));
         program.create_qp(kind);
         (0..3).for_each(|region| program.register(region, LOCAL));
