@@ -10,6 +10,7 @@
 
 mod arguments;
 mod call;
+mod destruction;
 mod devices;
 mod exports;
 mod extended;
@@ -25,4 +26,5 @@ mod state;
 mod symbols;
 mod table;
 mod waiting;
+mod waits;
 mod writer;

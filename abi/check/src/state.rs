@@ -12,7 +12,7 @@ use weft_check::{End, HistoryEntry, Line, Repeat, Report};
 use crate::lock::Lock;
 use crate::snapshot::ProcessMemory;
 use crate::stacks::{CURRENT, Stacks};
-use crate::waiting::Waits;
+use crate::waits::Waits;
 use crate::writer::Writer;
 
 /// Reports that a process writes. Later ones are counted.

@@ -11,7 +11,7 @@ use weft_check::model::{Channel, Cq, Kind, Srq};
 use crate::arguments::{handle, some};
 use crate::call::Call;
 use crate::next::next;
-use crate::{extended, lifecycle, waiting};
+use crate::{destruction, extended, waiting};
 
 /// ibv_create_comp_channel(3).
 ///
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut ibv_comp_channel
         Some(call) => {
             waiting::channel_destroyed(handle(channel));
             // SAFETY: the caller's promise.
-            lifecycle::destroy(&call, Kind::Channel, handle(channel), || unsafe { next(channel) })
+            destruction::destroy(&call, Kind::Channel, handle(channel), || unsafe { next(channel) })
         }
         // SAFETY: the caller's promise.
         None => unsafe { next(channel) },
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
     };
     waiting::queue_destroyed(handle(cq));
     // SAFETY: the caller's promise.
-    lifecycle::destroy(&call, Kind::Cq, handle(cq), || extended::destroying(handle(cq), || unsafe { next(cq) }))
+    destruction::destroy(&call, Kind::Cq, handle(cq), || extended::destroying(handle(cq), || unsafe { next(cq) }))
 }
 
 /// ibv_create_srq(3).
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut ibv_srq) -> c_int {
     let Some(next) = next!(ibv_destroy_srq: api::fn_ibv_destroy_srq) else { return libc::ENOSYS };
     match Call::enter("ibv_destroy_srq") {
         // SAFETY: the caller's promise.
-        Some(call) => lifecycle::destroy(&call, Kind::Srq, handle(srq), || unsafe { next(srq) }),
+        Some(call) => destruction::destroy(&call, Kind::Srq, handle(srq), || unsafe { next(srq) }),
         // SAFETY: the caller's promise.
         None => unsafe { next(srq) },
     }

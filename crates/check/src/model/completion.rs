@@ -1,10 +1,10 @@
 //! Completions: they end requests, and show what became of their buffers.
 
-use super::finding::Site;
+use super::ids::{Handle, Site};
 use super::limits::QUEUE_MAX;
-use super::objects::{Handle, Kind, QpState};
+use super::objects::{Kind, QpState};
 use super::request::{Outstanding, Sge, Span};
-use super::{Memory, Model};
+use super::state::{Memory, Model};
 use crate::rules;
 
 /// `enum ibv_wc_status`, as far as the model reads it.

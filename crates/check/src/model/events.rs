@@ -1,8 +1,8 @@
 //! Completion channels and asynchronous events.
 
-use super::Model;
-use super::finding::Site;
-use super::objects::{Armed, Handle, Kind, Unacknowledged};
+use super::ids::{Handle, Site};
+use super::objects::{Armed, Kind, Unacknowledged};
+use super::state::Model;
 use crate::rules;
 
 /// The object of an asynchronous event.

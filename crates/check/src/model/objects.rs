@@ -4,11 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use super::finding::StackId;
+use super::ids::{Handle, StackId};
 use super::request::Outstanding;
-
-/// An object's address.
-pub type Handle = u64;
 
 pub(super) type Objects<T> = FxHashMap<Handle, T>;
 

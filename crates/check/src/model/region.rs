@@ -1,10 +1,10 @@
 //! Memory regions: registration, deregistration, and memory that goes away below them.
 
-use super::Model;
-use super::finding::{CURRENT_STACK, Site};
+use super::ids::{CURRENT_STACK, Handle, Site};
 use super::limits::OBJECTS_MAX;
-use super::objects::{Handle, Kind, Mr, RegionKey};
+use super::objects::{Kind, Mr, RegionKey};
 use super::request::{Span, overlap};
+use super::state::Model;
 use crate::rules;
 
 const LOCAL_WRITE: u32 = 1;

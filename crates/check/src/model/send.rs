@@ -1,10 +1,10 @@
 //! Requests of send queues.
 
-use super::finding::Site;
+use super::ids::{Handle, Site};
 use super::memory::Poster;
-use super::objects::{Handle, Kind, Qp, QpKind, QpState};
+use super::objects::{Kind, Qp, QpKind, QpState};
 use super::request::{Opcode, Outstanding, SendRequest, Sge, Span, overlap};
-use super::{Memory, Model};
+use super::state::{Memory, Model};
 use crate::rules;
 
 /// Bytes of the result of an atomic operation.

@@ -1,8 +1,8 @@
 //! Memory of the program that regions cover, by address.
 
+use super::ids::Handle;
 use std::collections::BTreeMap;
 
-use super::objects::Handle;
 use super::request::Span;
 
 /// Longer regions cover the whole address space (implicit on-demand paging): they say nothing about a range.
