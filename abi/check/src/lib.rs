@@ -10,6 +10,7 @@
 
 mod arguments;
 mod call;
+mod destruction;
 mod devices;
 mod exports;
 mod extended;
@@ -19,9 +20,11 @@ mod next;
 mod order;
 mod posting;
 mod snapshot;
+mod stack_memo;
 mod stacks;
 mod state;
 mod symbols;
 mod table;
 mod waiting;
+mod waits;
 mod writer;

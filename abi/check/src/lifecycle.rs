@@ -1,8 +1,8 @@
-//! The library's beginning and end, forks, and the destruction of objects.
+//! The library's beginning and end, and forks.
 
 use libc::c_int;
 use std::os::unix::ffi::OsStrExt;
-use weft_check::model::{Handle, Kind, Site, limits};
+use weft_check::model::limits;
 
 use crate::call::Call;
 use crate::devices;
@@ -72,19 +72,4 @@ extern "C" fn in_child() {
     let _call = Call::enter_unnoted("fork");
     state::in_child();
     regions_changed();
-}
-
-/// Passes on a call that destroys an object, and tells the model before and after it.
-pub fn destroy(call: &Call, kind: Kind, object: Handle, next: impl FnOnce() -> c_int) -> c_int {
-    let (removed, site) = call.tell(|model, site| (model.begin_destroy(kind, object, site), site));
-    let result = next();
-    if result != 0
-        && let Some(removed) = removed
-    {
-        // Some libraries return the error's number, others -1 with errno.
-        // SAFETY: this thread's own.
-        let error = if result < 0 { unsafe { *libc::__errno_location() } } else { result };
-        call.tell(|model, _: Site| model.destroy_failed(object, removed, error == libc::EBUSY, site));
-    }
-    result
 }

@@ -8,7 +8,7 @@ use weft_check::model::{Completion, Kind, Mw, Opcode, QpKind, QpState, SendFlags
 
 use crate::arguments::{self, handle};
 use crate::call::Call;
-use crate::{lifecycle, order, state, table, waiting};
+use crate::{destruction, order, state, table, waiting};
 
 /// Takes an original call of a context. A context without an entry is one that this library did not wrap; its calls never
 /// come here.
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn dealloc_mw(mw: *mut ibv_mw) -> c_int {
     unsafe {
         let next = original!((*mw).context, dealloc_mw, libc::EINVAL);
         let Some(call) = Call::enter("ibv_dealloc_mw") else { return next(mw) };
-        lifecycle::destroy(&call, Kind::Mw, handle(mw), || next(mw))
+        destruction::destroy(&call, Kind::Mw, handle(mw), || next(mw))
     }
 }
 

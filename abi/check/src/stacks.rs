@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 
 use weft_check::model::{CURRENT_STACK, StackId};
 
+use crate::stack_memo::Memos;
 use crate::symbols::{self, Symbols};
 
 pub const CURRENT: StackId = CURRENT_STACK;
@@ -21,19 +22,27 @@ pub struct Stacks {
     numbers: HashMap<Box<[usize]>, StackId>,
     stacks: Vec<Box<[usize]>>,
     symbols: Symbols,
+    memos: Memos,
 }
 
 impl Stacks {
     /// Stores the stack of the call in progress.
     pub fn capture(&mut self) -> StackId {
         let mut frames = [null_mut::<c_void>(); FRAMES_MAX];
+        let pointer = (&raw const frames).addr();
+        if let Some(known) = self.memos.find(pointer) {
+            return known;
+        }
         // SAFETY: the array has room for so many frames.
         let count = unsafe { libc::backtrace(frames.as_mut_ptr(), FRAMES_MAX as i32) };
         let count = usize::try_from(count).unwrap_or(0).min(FRAMES_MAX);
-        let addresses = frames[..count].iter().map(|frame| frame.addr());
-        let mut own = [0; FRAMES_MAX];
-        own.iter_mut().zip(addresses).for_each(|(to, from)| *to = from);
-        self.number(&own[..count])
+        let addresses: Vec<usize> = frames[..count].iter().map(|frame| frame.addr()).collect();
+        // The array itself must not be taken for the stack, nor the frame of this function, which has changed since.
+        frames.fill(null_mut());
+        let callers = addresses.get(1..).unwrap_or_default();
+        let stack = self.number(callers);
+        self.memos.add(pointer, callers, stack);
+        stack
     }
 
     fn number(&mut self, frames: &[usize]) -> StackId {

@@ -12,7 +12,7 @@ use weft_check::{End, HistoryEntry, Line, Repeat, Report};
 use crate::lock::Lock;
 use crate::snapshot::ProcessMemory;
 use crate::stacks::{CURRENT, Stacks};
-use crate::waiting::Waits;
+use crate::waits::Waits;
 use crate::writer::Writer;
 
 /// Reports that a process writes. Later ones are counted.
@@ -129,6 +129,8 @@ impl State {
 
     /// Tells the model about a call, and writes the breaches.
     pub fn tell<R>(&mut self, stack: StackId, f: impl FnOnce(&mut Model, &mut ProcessMemory) -> R) -> R {
+        // SAFETY: no arguments.
+        self.model.set_thread(unsafe { libc::pthread_self() } as u64);
         let result = f(&mut self.model, &mut self.memory);
         if self.model.has_findings() {
             let stack = if stack == CURRENT { self.stacks.capture() } else { stack };

@@ -5,7 +5,6 @@
 //! and gives it back at the next polls. If the program waits before it has polled all of that, and no other thread polls it
 //! either, the mistake is certain. The checker then makes up the event, and the program goes on.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use libc::c_int;
@@ -22,21 +21,6 @@ const GRACE_MS: c_int = 150;
 const LONG_WAIT_MS: c_int = 150;
 /// Completions taken out of a queue at a time.
 const HELD_MAX: usize = 64;
-
-/// Channels, and the events that the checker makes up.
-#[derive(Default)]
-pub struct Waits {
-    /// Channels by their descriptors.
-    pub channels: HashMap<c_int, Handle>,
-    /// Descriptors that the program has given to epoll: its waits are not seen.
-    epolled: HashSet<c_int>,
-    /// Threads that wait for an event of a channel.
-    waiters: HashMap<Handle, u32>,
-    /// Queues whose event was announced by poll(2).
-    promised: HashSet<Handle>,
-    /// Events made up, which the library must not see acknowledged.
-    invented: HashMap<Handle, u32>,
-}
 
 /// Notes that epoll watches a descriptor.
 pub fn note_epoll(fd: c_int) {

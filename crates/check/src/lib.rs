@@ -14,10 +14,11 @@ mod glob;
 pub mod model;
 pub mod render;
 mod report;
+mod rule;
 pub mod rules;
 mod suppress;
 
 pub use collection::{Collection, LineError};
 pub use report::{End, HistoryEntry, Line, Repeat, Report};
-pub use rules::{Rule, Severity};
+pub use rule::{Rule, Severity};
 pub use suppress::{Suppression, SuppressionError, Suppressions};

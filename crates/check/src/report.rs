@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::rules::Severity;
+use crate::rule::Severity;
 
 /// One breach of a rule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -282,6 +282,12 @@ fn events_are_acknowledged_before_the_end() {
     program.model.take_event(program::CQ);
     program.model.acknowledge_events(program::CQ, 1, site);
     program.model.take_event(program::CQ);
+    // Another thread has read the event: it may be about to acknowledge it.
+    program.model.set_thread(1);
+    let removed = program.model.begin_destroy(Kind::Cq, program::CQ, site);
+    program.model.destroy_failed(program::CQ, removed.expect("a live queue"), false, site);
+    assert_eq!(program.rules(), [""; 0]);
+    program.model.set_thread(0);
     let removed = program.model.begin_destroy(Kind::Cq, program::CQ, site);
     assert_eq!(program.rules(), ["event-unacknowledged"]);
     program.model.destroy_failed(program::CQ, removed.expect("a live queue"), true, site);

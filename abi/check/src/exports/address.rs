@@ -9,7 +9,7 @@ use weft_check::model::{Ah, Kind};
 use crate::arguments::handle;
 use crate::call::Call;
 use crate::next::next;
-use crate::{devices, lifecycle};
+use crate::{destruction, devices};
 
 fn created(call: &Call, pd: *mut ibv_pd, ah: *mut ibv_ah) {
     if !ah.is_null() {
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn ibv_destroy_ah(ah: *mut ibv_ah) -> c_int {
     let Some(next) = next!(ibv_destroy_ah: api::fn_ibv_destroy_ah) else { return libc::ENOSYS };
     match Call::enter("ibv_destroy_ah") {
         // SAFETY: the caller's promise.
-        Some(call) => lifecycle::destroy(&call, Kind::Ah, handle(ah), || unsafe { next(ah) }),
+        Some(call) => destruction::destroy(&call, Kind::Ah, handle(ah), || unsafe { next(ah) }),
         // SAFETY: the caller's promise.
         None => unsafe { next(ah) },
     }

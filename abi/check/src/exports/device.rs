@@ -9,7 +9,7 @@ use weft_check::model::{Kind, Pd};
 use crate::arguments::handle;
 use crate::call::Call;
 use crate::next::next;
-use crate::{devices, lifecycle, state, table};
+use crate::{destruction, devices, state, table};
 
 /// Whether forks do no harm to registered memory; `None` if the library cannot tell.
 pub fn fork_is_protected() -> Option<bool> {
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn ibv_close_device(context: *mut ibv_context) -> c_int {
         }
         // The calls stay in the table until the library has closed the context, unless another thread gets its address.
         let originals = state::with(|_| table::take(context));
-        let result = lifecycle::destroy(&call, Kind::Context, handle(context), || next(context));
+        let result = destruction::destroy(&call, Kind::Context, handle(context), || next(context));
         if result != 0 {
             state::with(|_| table::give_back(context, originals));
         }
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn ibv_dealloc_pd(pd: *mut ibv_pd) -> c_int {
     let Some(next) = next!(ibv_dealloc_pd: api::fn_ibv_dealloc_pd) else { return libc::ENOSYS };
     match Call::enter("ibv_dealloc_pd") {
         // SAFETY: the caller's promise.
-        Some(call) => lifecycle::destroy(&call, Kind::Pd, handle(pd), || unsafe { next(pd) }),
+        Some(call) => destruction::destroy(&call, Kind::Pd, handle(pd), || unsafe { next(pd) }),
         // SAFETY: the caller's promise.
         None => unsafe { next(pd) },
     }

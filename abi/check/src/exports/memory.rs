@@ -13,7 +13,7 @@ use crate::arguments::{self, handle};
 use crate::call::Call;
 use crate::exports::process;
 use crate::next::next;
-use crate::{extended, lifecycle};
+use crate::{destruction, extended};
 
 /// The arguments of a registration.
 struct Registration {
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut ibv_mr) -> c_int {
     };
     call.tell(|model, site| model.check_region_unused(handle(mr), site));
     // SAFETY: the caller's promise.
-    let result = lifecycle::destroy(&call, Kind::Mr, handle(mr), || unsafe { next(mr) });
+    let result = destruction::destroy(&call, Kind::Mr, handle(mr), || unsafe { next(mr) });
     process::regions_changed();
     result
 }

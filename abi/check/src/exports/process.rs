@@ -36,6 +36,8 @@ fn release(name: &'static str, address: u64, length: u64, how: Release) {
 }
 
 type Munmap = unsafe extern "C" fn(*mut c_void, size_t) -> c_int;
+type Mprotect = unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
+type Realloc = unsafe extern "C" fn(*mut c_void, size_t) -> *mut c_void;
 type Mremap = unsafe extern "C" fn(*mut c_void, size_t, size_t, c_int, ...) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
 
@@ -49,6 +51,22 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     match next!(munmap: Munmap) {
         // SAFETY: the caller's promise.
         Some(next) => unsafe { next(address, length) },
+        None => -1,
+    }
+}
+
+/// mprotect(2).
+///
+/// # Safety
+/// As the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
+    if protection & libc::PROT_READ == 0 {
+        release("mprotect", handle(address), length as u64, Release::Protect);
+    }
+    match next!(mprotect: Mprotect) {
+        // SAFETY: the caller's promise.
+        Some(next) => unsafe { next(address, length, protection) },
         None => -1,
     }
 }
@@ -101,4 +119,24 @@ pub unsafe extern "C" fn free(pointer: *mut c_void) {
         // SAFETY: the caller's promise.
         unsafe { next(pointer) };
     }
+}
+
+/// realloc(3). A block that moves is freed at its old place.
+///
+/// # Safety
+/// As the call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realloc(pointer: *mut c_void, length: size_t) -> *mut c_void {
+    let Some(next) = next!(realloc: Realloc) else { return std::ptr::null_mut() };
+    if pointer.is_null() || !may_be_registered(handle(pointer), 1) {
+        // SAFETY: the caller's promise.
+        return unsafe { next(pointer, length) };
+    }
+    let old = handle(pointer);
+    // SAFETY: the caller's promise: a block of the allocator.
+    let (usable, moved) = unsafe { (libc::malloc_usable_size(pointer), next(pointer, length)) };
+    if !moved.is_null() && handle(moved) != old {
+        release("realloc", old, usable as u64, Release::Free);
+    }
+    moved
 }

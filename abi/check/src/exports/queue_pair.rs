@@ -12,7 +12,7 @@ use weft_check::model::{Kind, QpAttributes, QpState};
 use crate::arguments::{self, handle};
 use crate::call::Call;
 use crate::next::next;
-use crate::{devices, extended, lifecycle};
+use crate::{destruction, devices, extended};
 
 /// ibv_create_qp(3).
 ///
@@ -146,5 +146,5 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut ibv_qp) -> c_int {
         return unsafe { next(qp) };
     };
     // SAFETY: the caller's promise.
-    lifecycle::destroy(&call, Kind::Qp, handle(qp), || extended::destroying(handle(qp), || unsafe { next(qp) }))
+    destruction::destroy(&call, Kind::Qp, handle(qp), || extended::destroying(handle(qp), || unsafe { next(qp) }))
 }

@@ -11,7 +11,7 @@ use weft_check::model::{Channel, Cq, Kind, Srq};
 use crate::arguments::{handle, some};
 use crate::call::Call;
 use crate::next::next;
-use crate::{extended, lifecycle, waiting};
+use crate::{destruction, extended, waiting};
 
 /// ibv_create_comp_channel(3).
 ///
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn ibv_destroy_comp_channel(channel: *mut ibv_comp_channel
         Some(call) => {
             waiting::channel_destroyed(handle(channel));
             // SAFETY: the caller's promise.
-            lifecycle::destroy(&call, Kind::Channel, handle(channel), || unsafe { next(channel) })
+            destruction::destroy(&call, Kind::Channel, handle(channel), || unsafe { next(channel) })
         }
         // SAFETY: the caller's promise.
         None => unsafe { next(channel) },
@@ -79,19 +79,7 @@ pub unsafe extern "C" fn ibv_create_cq(
     {
         // SAFETY: the library has just created it.
         let capacity = unsafe { (*cq).cqe };
-        let model = Cq {
-            context: handle(context),
-            channel: some(channel),
-            capacity: u32::try_from(capacity).unwrap_or(u32::MAX),
-            expected: 0,
-            armed: None,
-            events_unacknowledged: 0,
-            async_unacknowledged: 0,
-            ignores_overrun: false,
-            is_extended: false,
-            created: 0,
-            serial: 0,
-        };
+        let model = Cq::new(handle(context), some(channel), u32::try_from(capacity).unwrap_or(u32::MAX));
         call.tell(|state, site| state.add_cq(handle(cq), model, site));
         if call.is_from_connection_manager() {
             call.tell(|model, _| model.set_unowned(Kind::Cq, handle(cq)));
@@ -132,7 +120,7 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
     };
     waiting::queue_destroyed(handle(cq));
     // SAFETY: the caller's promise.
-    lifecycle::destroy(&call, Kind::Cq, handle(cq), || extended::destroying(handle(cq), || unsafe { next(cq) }))
+    destruction::destroy(&call, Kind::Cq, handle(cq), || extended::destroying(handle(cq), || unsafe { next(cq) }))
 }
 
 /// ibv_create_srq(3).
@@ -195,7 +183,7 @@ pub unsafe extern "C" fn ibv_destroy_srq(srq: *mut ibv_srq) -> c_int {
     let Some(next) = next!(ibv_destroy_srq: api::fn_ibv_destroy_srq) else { return libc::ENOSYS };
     match Call::enter("ibv_destroy_srq") {
         // SAFETY: the caller's promise.
-        Some(call) => lifecycle::destroy(&call, Kind::Srq, handle(srq), || unsafe { next(srq) }),
+        Some(call) => destruction::destroy(&call, Kind::Srq, handle(srq), || unsafe { next(srq) }),
         // SAFETY: the caller's promise.
         None => unsafe { next(srq) },
     }

@@ -90,19 +90,10 @@ unsafe extern "C" fn create_cq_ex(context: *mut ibv_context, attr: *mut ibv_cq_i
         let cq = next(context, &mut with_number);
         if !cq.is_null() {
             let has_flags = (*attr).comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS != 0;
-            let model = Cq {
-                context: handle(context),
-                channel: some((*attr).channel),
-                capacity: u32::try_from((*cq).cqe).unwrap_or(u32::MAX),
-                expected: 0,
-                armed: None,
-                events_unacknowledged: 0,
-                async_unacknowledged: 0,
-                ignores_overrun: has_flags && (*attr).flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN != 0,
-                is_extended: true,
-                created: 0,
-                serial: 0,
-            };
+            let capacity = u32::try_from((*cq).cqe).unwrap_or(u32::MAX);
+            let mut model = Cq::new(handle(context), some((*attr).channel), capacity);
+            model.ignores_overrun = has_flags && (*attr).flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN != 0;
+            model.is_extended = true;
             call.tell(|state, site| state.add_cq(handle(cq), model, site));
             completion_queue::wrap(cq);
         }

@@ -1,8 +1,8 @@
 //! Completion channels and asynchronous events.
 
-use super::Model;
-use super::finding::Site;
-use super::objects::{Armed, Handle, Kind};
+use super::ids::{Handle, Site};
+use super::objects::{Armed, Kind, Unacknowledged};
+use super::state::Model;
 use crate::rules;
 
 /// The object of an asynchronous event.
@@ -36,14 +36,14 @@ impl Model {
     pub fn take_event(&mut self, cq: Handle) {
         if let Some(queue) = self.cqs.get_mut(&cq) {
             queue.armed = None;
-            queue.events_unacknowledged += 1;
+            queue.events_unacknowledged.read(self.thread);
         }
     }
 
     /// The program acknowledged events of a completion queue.
     pub fn acknowledge_events(&mut self, cq: Handle, count: u32, site: Site) {
         match self.cqs.get_mut(&cq) {
-            Some(queue) => queue.events_unacknowledged = queue.events_unacknowledged.saturating_sub(count.into()),
+            Some(queue) => queue.events_unacknowledged.acknowledge(count.into()),
             None => self.check_alive(Kind::Cq, cq, site),
         }
     }
@@ -75,7 +75,8 @@ impl Model {
 
     /// An asynchronous event was read, by the program or, at its end, by the library.
     pub fn take_async_event(&mut self, event: AsyncEvent, by_program: bool, site: Site) {
-        let count = match event {
+        let thread = self.thread;
+        let events = match event {
             AsyncEvent::Cq { cq, is_error } => {
                 if is_error {
                     self.report_overrun(cq, site);
@@ -86,21 +87,21 @@ impl Model {
             AsyncEvent::Srq(srq) => self.srqs.get_mut(&srq).map(|queue| &mut queue.async_unacknowledged),
             AsyncEvent::Other => None,
         };
-        if let Some(count) = count.filter(|_| by_program) {
-            *count += 1;
+        if let Some(events) = events.filter(|_| by_program) {
+            events.read(thread);
         }
     }
 
     /// The program acknowledged an asynchronous event.
     pub fn acknowledge_async_event(&mut self, event: AsyncEvent) {
-        let count = match event {
+        let events = match event {
             AsyncEvent::Cq { cq, .. } => self.cqs.get_mut(&cq).map(|queue| &mut queue.async_unacknowledged),
             AsyncEvent::Qp(qp) => self.qps.get_mut(&qp).map(|queue| &mut queue.async_unacknowledged),
             AsyncEvent::Srq(srq) => self.srqs.get_mut(&srq).map(|queue| &mut queue.async_unacknowledged),
             AsyncEvent::Other => None,
         };
-        if let Some(count) = count {
-            *count = count.saturating_sub(1);
+        if let Some(events) = events {
+            events.acknowledge(1);
         }
     }
 
@@ -115,11 +116,12 @@ impl Model {
     pub(super) fn check_events_acknowledged(&mut self, kind: Kind, handle: Handle, site: Site) {
         let (completion, asynchronous) = match kind {
             Kind::Cq => self.cqs.get(&handle).map(|cq| (cq.events_unacknowledged, cq.async_unacknowledged)),
-            Kind::Qp => self.qps.get(&handle).map(|qp| (0, qp.async_unacknowledged)),
-            Kind::Srq => self.srqs.get(&handle).map(|srq| (0, srq.async_unacknowledged)),
+            Kind::Qp => self.qps.get(&handle).map(|qp| (Unacknowledged::default(), qp.async_unacknowledged)),
+            Kind::Srq => self.srqs.get(&handle).map(|srq| (Unacknowledged::default(), srq.async_unacknowledged)),
             _ => None,
         }
         .unwrap_or_default();
+        let (completion, asynchronous) = (completion.pending_on(self.thread), asynchronous.pending_on(self.thread));
         let (count, what) = if completion > 0 { (completion, "completion") } else { (asynchronous, "asynchronous") };
         if count > 0 {
             let plural = if count == 1 { "" } else { "s" };

@@ -1,18 +1,11 @@
 //! Creation and destruction of objects, and objects that nothing destroyed.
 
-use super::finding::{Site, StackId};
+use super::grave::Grave;
+use super::ids::{CURRENT_STACK, Handle, Site, StackId};
 use super::limits::{GRAVES_MAX, LEAKS_MAX, OBJECTS_MAX};
-use super::objects::{Ah, Channel, Context, Cq, Handle, Kind, Mr, Mw, Pd, Qp, Srq};
-use super::{CURRENT_STACK, Model};
+use super::objects::{Ah, Channel, Context, Cq, Kind, Mr, Mw, Pd, Qp, Srq};
+use super::state::Model;
 use crate::rules;
-
-/// A destroyed object.
-#[derive(Clone, Debug)]
-pub(super) struct Grave {
-    name: String,
-    created: StackId,
-    destroyed: StackId,
-}
 
 /// An object that a call is destroying. It is out of the model, because another thread may create one at its address as soon
 /// as the library has freed it.

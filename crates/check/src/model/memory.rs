@@ -1,9 +1,9 @@
 //! Keys of requests: every buffer lies in a region of the right protection domain with the right access.
 
-use super::Model;
-use super::finding::Site;
-use super::objects::{Handle, Kind, Mr, RegionKey};
+use super::ids::{Handle, Site};
+use super::objects::{Kind, Mr, RegionKey};
 use super::request::{Opcode, Sge, Span};
+use super::state::Model;
 use crate::rules::{self, Rule};
 
 /// The queue that a request is posted to, and the request.

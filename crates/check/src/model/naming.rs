@@ -1,8 +1,8 @@
 //! Names of objects in reports, and the objects that use another.
 
-use super::Model;
-use super::finding::StackId;
-use super::objects::{Handle, Kind};
+use super::ids::{Handle, StackId};
+use super::objects::Kind;
+use super::state::Model;
 
 impl Model {
     /// The object's name.

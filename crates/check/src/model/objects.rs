@@ -4,11 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use super::finding::StackId;
+use super::ids::{Handle, StackId};
 use super::request::Outstanding;
-
-/// An object's address.
-pub type Handle = u64;
 
 pub(super) type Objects<T> = FxHashMap<Handle, T>;
 
@@ -118,6 +115,8 @@ pub struct Mr {
     pub lkey: u32,
     /// Whether a library that registered it follows the address space itself.
     pub is_cached: bool,
+    /// Whether its memory is still mapped: the program has not unmapped, freed or protected any of it.
+    pub is_steady: bool,
     /// Where it was registered.
     pub created: StackId,
 }
@@ -169,13 +168,13 @@ pub struct Cq {
     /// Entries.
     pub capacity: u32,
     /// Completions that outstanding requests can still produce.
-    pub expected: u32,
+    pub(super) expected: u32,
     /// Whether `ibv_req_notify_cq` was called since the last event.
-    pub armed: Option<Armed>,
+    pub(super) armed: Option<Armed>,
     /// Completion events read and not acknowledged.
-    pub events_unacknowledged: u64,
+    pub(super) events_unacknowledged: Unacknowledged,
     /// Asynchronous events read and not acknowledged.
-    pub async_unacknowledged: u64,
+    pub(super) async_unacknowledged: Unacknowledged,
     /// Whether overruns do no harm (`IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN`).
     pub ignores_overrun: bool,
     /// Whether the program polls it in place.
@@ -186,9 +185,51 @@ pub struct Cq {
     pub serial: u32,
 }
 
+impl Cq {
+    /// A new queue of this many entries.
+    pub fn new(context: Handle, channel: Option<Handle>, capacity: u32) -> Cq {
+        Cq {
+            context,
+            channel,
+            capacity,
+            expected: 0,
+            armed: None,
+            events_unacknowledged: Unacknowledged::default(),
+            async_unacknowledged: Unacknowledged::default(),
+            ignores_overrun: false,
+            is_extended: false,
+            created: 0,
+            serial: 0,
+        }
+    }
+}
+
+/// Events that the program has read and not acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Unacknowledged {
+    count: u64,
+    /// The thread that read the last one.
+    reader: u64,
+}
+
+impl Unacknowledged {
+    pub(super) fn read(&mut self, thread: u64) {
+        *self = Unacknowledged { count: self.count.saturating_add(1), reader: thread };
+    }
+
+    pub(super) fn acknowledge(&mut self, count: u64) {
+        self.count = self.count.saturating_sub(count);
+    }
+
+    /// The events that wait for this thread. Another thread may still acknowledge what it has read.
+    pub(super) fn pending_on(&self, thread: u64) -> u64 {
+        if self.reader == thread { self.count } else { 0 }
+    }
+}
+
 /// An armed completion queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Armed {
+pub(super) struct Armed {
     /// Whether only solicited completions raise an event.
     pub solicited_only: bool,
     /// Where it was armed.
@@ -211,7 +252,7 @@ pub struct Srq {
     /// Posted receives.
     pub(super) receives: VecDeque<Outstanding>,
     /// Asynchronous events read and not acknowledged.
-    pub(super) async_unacknowledged: u64,
+    pub(super) async_unacknowledged: Unacknowledged,
     /// Where it was created.
     pub created: StackId,
     /// Number for its name.
@@ -222,7 +263,17 @@ impl Srq {
     /// A new queue.
     pub fn new(context: Handle, pd: Handle, wr_max: u32, sge_max: u32, is_untracked: bool) -> Srq {
         let (receives, created, serial) = (VecDeque::new(), 0, 0);
-        Srq { context, pd, wr_max, sge_max, is_untracked, receives, async_unacknowledged: 0, created, serial }
+        Srq {
+            context,
+            pd,
+            wr_max,
+            sge_max,
+            is_untracked,
+            receives,
+            async_unacknowledged: Unacknowledged::default(),
+            created,
+            serial,
+        }
     }
 }
 
@@ -371,7 +422,7 @@ pub struct Qp {
     /// READs and atomics among its requests.
     pub(super) sinks_outstanding: usize,
     pub(super) access: u32,
-    pub(super) async_unacknowledged: u64,
+    pub(super) async_unacknowledged: Unacknowledged,
     /// Where it was created.
     pub created: StackId,
 }
@@ -396,7 +447,7 @@ impl Qp {
             receives: VecDeque::new(),
             sinks_outstanding: 0,
             access: 0,
-            async_unacknowledged: 0,
+            async_unacknowledged: Unacknowledged::default(),
             created: 0,
         }
     }

@@ -1,10 +1,10 @@
 //! Receives, of queue pairs and of shared receive queues.
 
-use super::Model;
-use super::finding::Site;
+use super::ids::{Handle, Site};
 use super::memory::Poster;
-use super::objects::{Handle, Kind, QpKind, QpState};
+use super::objects::{Kind, QpKind, QpState};
 use super::request::{Outstanding, ReceiveRequest};
+use super::state::Model;
 use crate::rules;
 
 /// Bytes of the GRH that precede a datagram's payload.

@@ -1,10 +1,10 @@
 //! Memory regions: registration, deregistration, and memory that goes away below them.
 
-use super::Model;
-use super::finding::{CURRENT_STACK, Site};
+use super::ids::{CURRENT_STACK, Handle, Site};
 use super::limits::OBJECTS_MAX;
-use super::objects::{Handle, Kind, Mr, RegionKey};
+use super::objects::{Kind, Mr, RegionKey};
 use super::request::{Span, overlap};
+use super::state::Model;
 use crate::rules;
 
 const LOCAL_WRITE: u32 = 1;
@@ -40,6 +40,8 @@ pub enum Release {
     Unmap,
     /// free, realloc: the allocator may give the memory to another owner.
     Free,
+    /// mprotect: the program may no longer read the memory. The device may.
+    Protect,
 }
 
 impl Model {
@@ -69,11 +71,17 @@ impl Model {
         let name = self.name(Kind::Mr, handle);
         let key = RegionKey { region: Some(handle), name, created: mr.created, destroyed: CURRENT_STACK };
         self.keys.insert((mr.context, mr.lkey), key);
+        if let Some(span) = mr.span() {
+            self.spans.add(handle, span);
+        }
     }
 
     pub(super) fn retire_key(&mut self, handle: Handle, site: Site) {
         let Some(mr) = self.mrs.get(&handle) else { return };
         let key = (mr.context, mr.lkey);
+        if let Some(span) = mr.span() {
+            self.spans.remove(handle, span);
+        }
         if let Some(entry) = self.keys.get_mut(&key).filter(|entry| entry.region == Some(handle)) {
             entry.region = None;
             entry.destroyed = site.stack;
@@ -107,22 +115,29 @@ impl Model {
     /// Reports regions and outstanding requests whose memory goes away.
     pub fn release_memory(&mut self, address: u64, length: u64, how: Release, site: Site) {
         let span = (address, address.saturating_add(length));
+        let regions = self.spans.overlapping(span);
+        for region in &regions {
+            if let Some(mr) = self.mrs.get_mut(region) {
+                mr.is_steady = false;
+            }
+        }
+        if regions.is_empty() || how == Release::Protect {
+            return;
+        }
         if how == Release::Unmap {
-            self.check_regions_mapped(span, site);
+            self.report_unmapped(&regions, span, site);
         }
         self.check_requests_mapped(span, how, site);
     }
 
-    fn check_regions_mapped(&mut self, span: Span, site: Site) {
-        // Pages of on-demand regions follow the address space.
-        let covered =
-            |mr: &Mr| mr.access & ON_DEMAND == 0 && !mr.is_cached && mr.span().is_some_and(|own| overlap(own, span));
-        let mut found: Vec<_> = self.mrs.iter().filter(|(_, mr)| covered(mr)).map(|(h, mr)| (*h, mr.created)).collect();
-        found.sort_unstable();
-        for (handle, created) in found {
+    fn report_unmapped(&mut self, regions: &[Handle], span: Span, site: Site) {
+        for handle in regions {
+            // Pages of on-demand regions follow the address space.
+            let reported = self.mrs.get(handle).filter(|mr| mr.access & ON_DEMAND == 0 && !mr.is_cached);
+            let Some(created) = reported.map(|mr| mr.created) else { continue };
             let message = format!("the program unmaps {:#x}..{:#x}, which the region covers", span.0, span.1);
             let history = vec![("registered".to_owned(), created)];
-            self.find_with(&rules::REGION_UNMAPPED, site, self.name(Kind::Mr, handle), message, history);
+            self.find_with(&rules::REGION_UNMAPPED, site, self.name(Kind::Mr, *handle), message, history);
         }
     }
 
@@ -148,10 +163,9 @@ impl Model {
         spans.any(|own| overlap(own, span))
     }
 
-    /// The lowest and the highest address that a region covers: the library asks the model about no other memory.
+    /// A range that holds all registered memory: the library asks the model about no other memory.
     pub fn registered_bounds(&self) -> Option<Span> {
-        let spans = self.mrs.values().filter_map(Mr::span);
-        spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+        self.spans.bounds()
     }
 
     /// A fork. Reports regions of devices whose kernel needs ibv_fork_init, if the program has not called it.

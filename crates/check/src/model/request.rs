@@ -1,11 +1,10 @@
 //! Work requests, and those that are outstanding.
 
+use super::ids::{Handle, StackId};
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::finding::StackId;
 use super::limits::SINKS_MAX;
-use super::objects::Handle;
 
 /// `struct ibv_sge`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

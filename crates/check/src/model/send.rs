@@ -1,10 +1,10 @@
 //! Requests of send queues.
 
-use super::finding::Site;
+use super::ids::{Handle, Site};
 use super::memory::Poster;
-use super::objects::{Handle, Kind, Qp, QpKind, QpState};
+use super::objects::{Kind, Qp, QpKind, QpState};
 use super::request::{Opcode, Outstanding, SendRequest, Sge, Span, overlap};
-use super::{Memory, Model};
+use super::state::{Memory, Model};
 use crate::rules;
 
 /// Bytes of the result of an atomic operation.
@@ -154,7 +154,7 @@ impl Model {
             self.counters.buffers_skipped += 1;
             return None;
         }
-        memory.digest(&spans)
+        memory.digest(&spans, self.is_steady(poster.context, &request.sges))
     }
 }
 

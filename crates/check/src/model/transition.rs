@@ -1,7 +1,7 @@
 //! Transitions of queue pairs: the attributes that each requires and allows (IBA 10.3.1, ibv_modify_qp(3)).
 
-use super::attributes::QpAttributes;
 use super::objects::{QpKind, QpState};
+use super::qp_attributes::QpAttributes;
 
 const STATE: u32 = 1;
 const CUR_STATE: u32 = 1 << 1;

@@ -1,9 +1,9 @@
 //! Memory windows.
 
-use super::Model;
-use super::finding::Site;
-use super::objects::{Handle, Kind};
+use super::ids::{Handle, Site};
+use super::objects::Kind;
 use super::request::Binding;
+use super::state::Model;
 use crate::rules;
 
 const MW_BIND: u32 = 16;

@@ -1,6 +1,6 @@
 //! Rules of completions and events.
 
-use super::rules;
+use crate::rule::rules;
 
 rules! { COMPLETIONS:
     CQ_NOT_DRAINED = "cq-not-drained", Error,

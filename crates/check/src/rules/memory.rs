@@ -1,6 +1,6 @@
 //! Rules of memory: buffers of outstanding requests, memory regions and keys.
 
-use super::rules;
+use crate::rule::rules;
 
 rules! { MEMORY:
     BUFFER_CHANGED = "buffer-changed", Error,

@@ -1,6 +1,6 @@
 //! Rules of objects: lifetimes, states and attributes.
 
-use super::rules;
+use crate::rule::rules;
 
 rules! { OBJECTS:
     OBJECT_LEAKED = "object-leaked", Warning,

@@ -1,6 +1,6 @@
 //! Rules of queues: capacities, requests that a queue cannot carry, and order between requests.
 
-use super::rules;
+use crate::rule::rules;
 
 rules! { QUEUES:
     SEND_QUEUE_FULL = "send-queue-full", Error,

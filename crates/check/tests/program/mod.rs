@@ -57,7 +57,7 @@ impl TestMemory {
 }
 
 impl Memory for TestMemory {
-    fn digest(&mut self, ranges: &[(u64, u64)]) -> Option<u64> {
+    fn digest(&mut self, ranges: &[(u64, u64)], _: bool) -> Option<u64> {
         let within =
             |(start, length): &(u64, u64)| self.changes.range(*start..start + length).map(|(_, n)| n).sum::<u64>();
         Some(ranges.iter().map(within).sum())
@@ -84,19 +84,7 @@ impl Program {
         }
         let channel = Channel { context: CONTEXT, created: 0, serial: 0 };
         program.model.add_channel(CHANNEL, channel, site("ibv_create_comp_channel"));
-        let cq = Cq {
-            context: CONTEXT,
-            channel: Some(CHANNEL),
-            capacity: 64,
-            expected: 0,
-            armed: None,
-            events_unacknowledged: 0,
-            async_unacknowledged: 0,
-            ignores_overrun: false,
-            is_extended: false,
-            created: 0,
-            serial: 0,
-        };
+        let cq = Cq::new(CONTEXT, Some(CHANNEL), 64);
         program.model.add_cq(CQ, cq, site("ibv_create_cq"));
         program.create_qp(kind);
         (0..3).for_each(|region| program.register(region, LOCAL));
@@ -129,6 +117,7 @@ impl Program {
             access,
             lkey,
             is_cached: false,
+            is_steady: true,
             created: 0,
         };
         self.model.add_mr(self::region(region), mr, site("ibv_reg_mr"));
