@@ -33,7 +33,7 @@ const TRIES: usize = 3;
 const ONE_IN: usize = 4;
 
 /// A program alone: its command, with `{dev}` and `{ip}` for the device and the address.
-const ALONE: &[&str] = &["ibv_devinfo -v", "ibv_devices", "ucx_info -d", "fi_info -p verbs"];
+const ALONE: &[&str] = &["ibv_devinfo -v", "ucx_info -d", "fi_info -p verbs"];
 
 /// A server and its client, with `{dev}`, `{gid}` and `{ip}` for the device, its GID index and the address.
 const PAIRS: &[(&str, &str)] = &[

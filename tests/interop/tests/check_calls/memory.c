@@ -175,12 +175,14 @@ static void window_out_of_range(int is_wrong)
 	MUST(!ibv_dereg_mr(own));
 }
 
+/* The header's ibv_bind_mw refuses a window and a region that differ, and does not look at the queue pair. */
 static void window_wrong_pd(int is_wrong)
 {
 	struct ibv_pd *other = ibv_alloc_pd(context);
 	MUST(other);
-	struct ibv_mr *own = region(is_wrong ? other : pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-	bind_window(own, pd, 64, is_wrong);
+	struct ibv_pd *of = is_wrong ? other : pd;
+	struct ibv_mr *own = region(of, memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	bind_window(own, of, 64, is_wrong);
 	MUST(!ibv_dereg_mr(own) && !ibv_dealloc_pd(other));
 }
 

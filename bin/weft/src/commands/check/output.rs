@@ -59,7 +59,7 @@ fn ending(verdict: &Verdict) -> Vec<String> {
     let mut lines = verdict.notes.clone();
     let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "es" });
     if verdict.processes == 0 {
-        lines.push("no process of the program loaded libibverbs, or it is linked statically".to_owned());
+        lines.push("no process of the program used a device; statically linked programs cannot be checked".to_owned());
         return lines;
     }
     let unfinished = match verdict.unfinished {

@@ -57,7 +57,7 @@ pub struct Verdict {
     pub reports: Vec<Report>,
     /// Reports that a suppression leaves out.
     pub suppressed: usize,
-    /// Processes that loaded libibverbs.
+    /// Processes that used a device.
     pub processes: usize,
     /// Those that were killed, or still run: their leaks are unknown.
     pub unfinished: usize,
