@@ -46,7 +46,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-nbd", 0),
     ("weft-srp", 0),
     ("weft-rds", 0),
-    ("weft-check", 0),
+    ("weft-check", 2),
     // Crates below the I/O line, and those that use them.
     ("weft-sys", 0),
     ("weft-shm", 2),
@@ -63,7 +63,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-audit", 1),
     ("weft-view", 1),
     ("weft-rds-preload", 1),
-    ("weft-checker", 1),
+    ("weft-checker", 3),
     // The other side of it.
     ("weft-client", 1),
     // The command: the parts of its tools, and itself.

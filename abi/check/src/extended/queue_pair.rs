@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
 
 use libc::{c_int, c_void};
 use weft_abi_types::{
-    IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, api, be32, ibv_ah, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp, ibv_qp_ex,
-    ibv_qp_init_attr_ex, ibv_sge,
+    IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_WR_ATOMIC_WRITE, IBV_WR_FLUSH, api, be32, ibv_ah, ibv_data_buf, ibv_mw,
+    ibv_mw_bind_info, ibv_qp, ibv_qp_ex, ibv_qp_init_attr_ex, ibv_sge,
 };
 use weft_check::model::{Opcode, QpState, SendFlags, SendRequest, Sge};
 
@@ -139,12 +139,12 @@ unsafe fn begin(queue: &Queue, qp: *mut ibv_qp_ex, opcode: Opcode, remote_addres
 
 /// Defines the calls that begin a request.
 macro_rules! operations {
-    ($($name:ident($($arg:ident: $type:ty),*) is $opcode:ident, remote $remote:expr;)*) => {$(
+    ($($name:ident($($arg:ident: $type:ty),*) is $opcode:expr, remote $remote:expr;)*) => {$(
         unsafe extern "C" fn $name(qp: *mut ibv_qp_ex $(, $arg: $type)*) {
             let Some(queue) = queue(qp) else { return };
             // SAFETY: the program's promise to the call of this name.
             unsafe {
-                begin(&queue, qp, Opcode::$opcode, $remote);
+                begin(&queue, qp, $opcode, $remote);
                 if let Some(next) = queue.calls.$name {
                     next(qp $(, $arg)*);
                 }
@@ -154,18 +154,18 @@ macro_rules! operations {
 }
 
 operations! {
-    wr_send() is SEND, remote 0;
-    wr_send_imm(imm: be32) is SEND_WITH_IMM, remote 0;
-    wr_send_inv(rkey: u32) is SEND_WITH_INVALIDATE, remote 0;
-    wr_rdma_read(rkey: u32, remote: u64) is READ, remote remote;
-    wr_rdma_write(rkey: u32, remote: u64) is WRITE, remote remote;
-    wr_rdma_write_imm(rkey: u32, remote: u64, imm: be32) is WRITE_WITH_IMM, remote remote;
-    wr_atomic_cmp_swp(rkey: u32, remote: u64, compare: u64, swap: u64) is COMPARE_SWAP, remote remote;
-    wr_atomic_fetch_add(rkey: u32, remote: u64, add: u64) is FETCH_ADD, remote remote;
-    wr_local_inv(rkey: u32) is LOCAL_INVALIDATE, remote 0;
-    wr_send_tso(header: *mut c_void, header_length: u16, mss: u16) is TSO, remote 0;
-    wr_atomic_write(rkey: u32, remote: u64, value: *const c_void) is ATOMIC_WRITE, remote remote;
-    wr_flush(rkey: u32, remote: u64, length: usize, kind: u8, level: u8) is FLUSH, remote remote;
+    wr_send() is Opcode::SEND, remote 0;
+    wr_send_imm(imm: be32) is Opcode::SEND_WITH_IMM, remote 0;
+    wr_send_inv(rkey: u32) is Opcode::SEND_WITH_INVALIDATE, remote 0;
+    wr_rdma_read(rkey: u32, remote: u64) is Opcode::READ, remote remote;
+    wr_rdma_write(rkey: u32, remote: u64) is Opcode::WRITE, remote remote;
+    wr_rdma_write_imm(rkey: u32, remote: u64, imm: be32) is Opcode::WRITE_WITH_IMM, remote remote;
+    wr_atomic_cmp_swp(rkey: u32, remote: u64, compare: u64, swap: u64) is Opcode::COMPARE_SWAP, remote remote;
+    wr_atomic_fetch_add(rkey: u32, remote: u64, add: u64) is Opcode::FETCH_ADD, remote remote;
+    wr_local_inv(rkey: u32) is Opcode::LOCAL_INVALIDATE, remote 0;
+    wr_send_tso(header: *mut c_void, header_length: u16, mss: u16) is Opcode::TSO, remote 0;
+    wr_atomic_write(rkey: u32, remote: u64, value: *const c_void) is Opcode(IBV_WR_ATOMIC_WRITE), remote remote;
+    wr_flush(rkey: u32, remote: u64, length: usize, kind: u8, level: u8) is Opcode(IBV_WR_FLUSH), remote remote;
 }
 
 /// Defines the calls that change the request begun last.

@@ -44,10 +44,6 @@ impl Opcode {
     pub const SEND_WITH_INVALIDATE: Opcode = Opcode(9);
     /// Segmented SEND of Ethernet frames.
     pub const TSO: Opcode = Opcode(10);
-    /// FLUSH.
-    pub const FLUSH: Opcode = Opcode(14);
-    /// Atomic WRITE.
-    pub const ATOMIC_WRITE: Opcode = Opcode(15);
 
     /// Compare and swap, fetch and add.
     pub fn is_atomic(self) -> bool {
@@ -59,7 +55,12 @@ impl Opcode {
         self == Opcode::READ || self.is_atomic()
     }
 
-    /// Requests whose buffers the device reads.
+    /// Operations of reliable services alone: the target answers them with more than an acknowledgement.
+    pub fn needs_reliability(self) -> bool {
+        !self.reads_buffers() && !matches!(self, Opcode::LOCAL_INVALIDATE | Opcode::BIND_WINDOW)
+    }
+
+    /// Messages, whose buffers the device sends.
     pub fn reads_buffers(self) -> bool {
         matches!(
             self,
@@ -87,8 +88,6 @@ impl fmt::Display for Opcode {
             Opcode::BIND_WINDOW => "bind of a memory window",
             Opcode::SEND_WITH_INVALIDATE => "SEND with invalidate",
             Opcode::TSO => "TSO",
-            Opcode::FLUSH => "FLUSH",
-            Opcode::ATOMIC_WRITE => "atomic WRITE",
             Opcode(other) => return write!(f, "opcode {other}"),
         })
     }

@@ -174,7 +174,7 @@ fn wrong_opcode(qp: &Qp, request: &SendRequest) -> Option<Flaw> {
     let opcode = request.opcode;
     let is_supported = match qp.kind {
         QpKind::Rc | QpKind::XrcSend | QpKind::Driver => true,
-        QpKind::Uc => !matches!(opcode, Opcode::READ | Opcode::FLUSH | Opcode::ATOMIC_WRITE) && !opcode.is_atomic(),
+        QpKind::Uc => !opcode.needs_reliability(),
         QpKind::Ud => matches!(opcode, Opcode::SEND | Opcode::SEND_WITH_IMM | Opcode::TSO),
         QpKind::RawPacket => matches!(opcode, Opcode::SEND | Opcode::TSO),
         QpKind::XrcReceive => false,

@@ -36,7 +36,7 @@ rules! { MEMORY:
         "ibv_reg_mr(3); IBA vol. 1, 10.6.3",
         "Compare address and length with those of the registration.";
     KEY_NO_ACCESS = "key-no-access", Error,
-        "A receive, READ or atomic writes to a memory region without IBV_ACCESS_LOCAL_WRITE.",
+        "A receive, READ or atomic names a memory region without IBV_ACCESS_LOCAL_WRITE.",
         "ibv_reg_mr(3); IBA vol. 1, 10.6.3",
         "Register the buffer with IBV_ACCESS_LOCAL_WRITE.";
     REMOTE_ACCESS_WITHOUT_LOCAL = "remote-access-without-local", Error,
