@@ -6,6 +6,10 @@ use std::time::Duration;
 /// Maximum number of a failed test's output lines that are repeated at the end, where they are easy to find.
 const SAID_MAX: usize = 60;
 
+/// Maximum number of slow test programs that the report names, and the least time of each.
+const SLOWEST_MAX: usize = 12;
+const SLOW: Duration = Duration::from_secs(20);
+
 /// One ring's counts.
 #[derive(Debug, Default)]
 pub struct Ring {
@@ -20,6 +24,10 @@ pub struct Ring {
     /// Whether the harness is printing a failed test's output.
     telling: bool,
     pub took: Duration,
+    /// Time of each test program, with the name of its first test: where a run's minutes are.
+    programs: Vec<(Duration, String)>,
+    /// First test of the program that runs.
+    first: Option<String>,
     run: bool,
 }
 
@@ -52,8 +60,14 @@ impl Ring {
             self.passed += number(" passed");
             self.failed += number(" failed");
             self.ignored += number(" ignored");
-        } else if let Some(name) = line.strip_prefix("test ").and_then(|l| l.strip_suffix(" ... FAILED")) {
-            self.failures.push(format!("{}: {name}", self.name));
+            let seconds = counts.rsplit(' ').next().and_then(|time| time.strip_suffix('s')?.parse().ok());
+            let took = seconds.and_then(|seconds| Duration::try_from_secs_f32(seconds).ok());
+            self.programs.extend(took.zip(self.first.take()));
+        } else if let Some((name, outcome)) = line.strip_prefix("test ").and_then(|line| line.split_once(" ... ")) {
+            self.first.get_or_insert_with(|| name.to_owned());
+            if outcome == "FAILED" {
+                self.failures.push(format!("{}: {name}", self.name));
+            }
         } else if let Some(name) = line.strip_prefix("---- ").and_then(|l| l.strip_suffix(" stdout ----")) {
             self.said.push((name.to_owned(), Vec::new()));
             self.telling = true;
@@ -100,6 +114,14 @@ impl fmt::Display for Summary {
                 writeln!(f, "{:<10} not run, because an earlier ring failed (--keep-going runs it)", ring.name)?;
             }
         }
+        let mut slow: Vec<_> =
+            self.rings.iter().flat_map(|ring| &ring.programs).filter(|(took, _)| *took >= SLOW).collect();
+        slow.sort_by_key(|(took, _)| std::cmp::Reverse(*took));
+        let slow: Vec<_> =
+            slow.iter().take(SLOWEST_MAX).map(|(took, name)| format!("{name} {} s", took.as_secs())).collect();
+        if !slow.is_empty() {
+            writeln!(f, "slowest: {}", slow.join(", "))?;
+        }
         for failure in self.rings.iter().flat_map(|ring| &ring.failures) {
             writeln!(f, "FAILED  {failure}")?;
         }
@@ -125,9 +147,13 @@ mod tests {
         ring.read("test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s");
         assert_eq!((ring.passed, ring.failed, ring.ignored), (17, 1, 2));
         assert_eq!(ring.failures, ["unit: hca::demux"]);
+        ring.read("test peer ... ok");
+        ring.read("test other ... ok");
+        ring.read("test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 31.70s");
         let summary = Summary { rings: vec![ring], skipped: vec!["pyverbs: not installed".into()] };
         assert!(summary.failed());
-        assert!(summary.to_string().ends_with("\n16 passed, 1 failed, 3 skipped\n"), "{summary}");
+        assert!(summary.to_string().ends_with("\n18 passed, 1 failed, 3 skipped\n"), "{summary}");
+        assert!(summary.to_string().contains("\nslowest: peer 31 s\n"), "{summary}");
     }
 
     #[test]

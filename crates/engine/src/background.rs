@@ -182,6 +182,7 @@ impl Background {
         engine.forget_source(pump.wake_up());
         let (armed, waits) = (pump.hca.any_cq_armed(), self.seen.waited(now));
         if driver == Driver::Pollers && !armed && !pump.memory_wait.is_helped(now) {
+            pump.streams.allow_unwatched();
             engine.driver.set_driver(driver);
             engine.driver.unlock(guard);
             return Serve::Parked;

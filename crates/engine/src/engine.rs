@@ -207,7 +207,7 @@ impl Engine {
         pump.ring_doorbells();
         pump.follow_stream_orders();
         let wake =
-            !self.driver.is_parked() && self.driver.must_wake_for(pump.poll_timeout()) || pump.streams.have_ended();
+            !self.driver.is_parked() && self.driver.must_wake_for(pump.next_deadline()) || pump.streams.have_ended();
         match pump.hca.poll_event() {
             None => self.driver.unlock(guard),
             Some(first) => self.tell(first, guard),

@@ -211,7 +211,7 @@ impl Engine {
         let mut turns = 1;
         let mut came = pump.turn(now, true);
         if came > 0 {
-            pump.instruments.on_event_waiter(now);
+            pump.instruments.stand_ins += 1;
         }
         // Packets left in a socket wake no thread again.
         while came > 0 && !parked && pump.hca.has_events() {

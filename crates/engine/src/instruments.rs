@@ -37,6 +37,9 @@ pub struct Instruments {
     /// There was activity since.
     pending: bool,
     next_at: Instant,
+    /// When the first post or arrival since the last write must be in the ledger. A sleeping background thread learns of it by
+    /// its alarm: programs that exchange messages within the host set no other.
+    write_by: Option<Instant>,
 }
 
 impl Instruments {
@@ -49,20 +52,29 @@ impl Instruments {
             return false;
         }
         (self.written, self.pending, self.next_at) = (happened, false, now + INTERVAL);
+        self.write_by = None;
         true
     }
 
-    /// Records that a waiting thread of the program received something.
-    pub fn on_event_waiter(&mut self, now: Instant) {
-        self.stand_ins += 1;
-        if !self.pending {
-            (self.pending, self.next_at) = (true, self.next_at.max(now + INTERVAL));
+    /// Records a post.
+    #[inline]
+    pub fn on_post(&mut self, now: Instant) {
+        self.write_by.get_or_insert(now + INTERVAL);
+    }
+
+    /// Records a turn of the pump, and whether it brought something.
+    #[inline]
+    pub fn on_turn(&mut self, now: Instant, came: bool) {
+        if came {
+            self.arrivals += 1;
+            self.write_by.get_or_insert(now + INTERVAL);
         }
     }
 
-    /// Returns when the ledger will be due without further activity.
+    /// Returns when the ledger will be due without further activity, even if the background thread sleeps.
+    #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.pending.then_some(self.next_at)
+        self.pending.then_some(self.next_at).into_iter().chain(self.write_by).min()
     }
 
     /// Adds up the hand-over's counters, which are narrow and wrap.
@@ -98,6 +110,19 @@ mod tests {
         assert_eq!(own.poll_timeout(), Some(now + INTERVAL));
         assert!(own.is_due(now + INTERVAL, tally(0, 0), sent, false));
         assert_eq!(own.poll_timeout(), None, "an idle process sleeps");
+    }
+
+    #[test]
+    fn the_first_message_since_the_last_write_sets_the_time_of_the_next() {
+        let mut own = Instruments::default();
+        let now = Instant(1_000_000_000);
+        own.on_turn(now, false);
+        assert_eq!((own.poll_timeout(), own.arrivals), (None, 0));
+        own.on_post(now);
+        own.on_turn(now + INTERVAL / 2, true);
+        assert_eq!((own.poll_timeout(), own.arrivals), (Some(now + INTERVAL), 1));
+        assert!(own.is_due(now + INTERVAL, tally(1, 0), 0, false));
+        assert_eq!(own.poll_timeout(), None);
     }
 
     #[test]

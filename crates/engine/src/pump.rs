@@ -214,6 +214,7 @@ impl Pump {
     /// Sends posted requests, at once or with the next posts; `polling` says that a thread turns the pump soon.
     #[inline]
     pub fn transmit_posted(&mut self, now: Instant, polling: bool) {
+        self.instruments.on_post(now);
         if !(polling && self.gather.waits(now)) {
             self.transmit(now);
         }
@@ -260,7 +261,7 @@ impl Pump {
         if came == 0 {
             return None;
         }
-        self.instruments.arrivals += 1;
+        self.instruments.on_turn(self.turned_at, true);
         self.transmit(self.turned_at);
         Some(came)
     }
@@ -288,7 +289,7 @@ impl Pump {
             let now = now();
             (self.turned_at, self.brief_turns) = (now, 0);
             self.socket_poll.on_socket_poll(now, came > 0);
-            self.instruments.arrivals += u64::from(came > 0);
+            self.instruments.on_turn(now, came > 0);
             self.timers(now);
             self.transmit(now);
         }
@@ -313,7 +314,7 @@ impl Pump {
             let now = now();
             self.turned_at = now;
             self.on_stream_arrivals(now, came);
-            self.instruments.arrivals += u64::from(came.reads > 0);
+            self.instruments.on_turn(now, came.reads > 0);
             self.timers(now);
             self.transmit(now);
         }
@@ -336,7 +337,7 @@ impl Pump {
             self.socket_poll.on_socket_poll(now, packets > 0);
             came += packets;
         }
-        self.instruments.arrivals += u64::from(came > 0);
+        self.instruments.on_turn(now, came > 0);
         self.timers(now);
         self.transmit(now);
         came
@@ -381,6 +382,7 @@ impl Pump {
 
     /// Announces that no thread turns the pump until a doorbell rings; returns `false` if work waits already.
     pub fn fall_asleep(&mut self) -> bool {
+        self.streams.watch_all();
         let nothing = self.stack.fall_asleep();
         nothing & self.hca.peers().host().is_none_or(weft_link::shm::Host::fall_asleep)
     }
@@ -409,6 +411,7 @@ impl Pump {
     }
 
     /// Returns the earliest of all deadlines, the ledger's included.
+    #[inline]
     pub fn next_deadline(&mut self) -> Option<Instant> {
         self.poll_timeout().into_iter().chain(self.instruments.poll_timeout()).min()
     }

@@ -17,6 +17,7 @@ fn instruments_see_a_fabric() {
     let fabric = Fabric::managed(&lab, &["--star", "3"]).expect("a fabric");
     let mut table = Table::new("instruments on a fabric");
     table.case("stat, qp, resource show every host's programs, and one host's with --host", || running(&lab, &fabric));
+    table.case("counters of ports rise while no tool asks the programs", || live(&lab, &fabric));
     table.case("counters remain after the programs ended", || ended(&lab, &fabric));
     table.case("link, dev mention the hosts' adapters, and show one host's with --host", || devices(&lab, &fabric));
     table.case("diagnose chooses a host, and takes names of hosts", || diagnosed(&lab));
@@ -63,6 +64,25 @@ fn running(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     ensure!(host_counters.text.contains("_ops "), "{}", host_counters.report());
     ensure!(host_objects.text.starts_with("0: weft0: pd 1 "), "{}", host_objects.report());
     ensure!(host_objects.text.lines().count() == 1, "{}", host_objects.report());
+    Ok(())
+}
+
+/// Reads a counter of a port, as monitoring agents do, while a program sends. The read itself asks no program.
+fn live(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
+    const FILE: &str = "/sys/class/infiniband/weft0/ports/1/counters/port_xmit_data";
+    let (server, mut client) = start_writes(lab, fabric)?;
+    let words = || -> Result<u64> {
+        let ended = lab.start_line(&fabric.words("node3", &["cat", FILE])?, &[])?.wait(Duration::from_secs(15));
+        ended.text.trim().parse().with_context(|| ended.report())
+    };
+    let mut seen = Vec::new();
+    // Management datagrams alone are less.
+    let rises = client.wait_until(Duration::from_secs(20), |_| {
+        seen.extend(words());
+        seen.last().is_some_and(|last| *last > 1_000_000)
+    });
+    drop((client.kill(), server.kill()));
+    ensure!(rises, "{FILE} of node3: {seen:?}");
     Ok(())
 }
 

@@ -47,6 +47,8 @@ const GUID: &str = "feedfacecafe0001";
 /// Directories of the initiator: its port on the guest's device, and the targets that it is logged in to.
 const ADD_TARGET: &str = "/sys/class/infiniband_srp/srp-rxe0-1/add_target";
 const REMOTE: &str = "/sys/class/srp_remote_ports";
+/// SCSI hosts of the guest: it has none but the initiator's.
+const HOSTS: &str = "/sys/class/scsi_host/host*";
 /// Bytes of the file in mebibytes: by default, and of all tests.
 const MEBIBYTES: (u64, u64) = (32, 256);
 /// Time limit of one step in the guest.
@@ -185,11 +187,13 @@ impl Sides {
         self.guest(&(Self::add(&self.login(options)) + disk)).map(drop)
     }
 
-    /// Ends all logins, and waits until the disks are gone.
+    /// Ends all logins, and waits until the hosts are gone. The disk goes first, and then the initiator still has it write its
+    /// cache: a target that ends before that leaves a login that reconnects for as long as `dev_loss_tmo` says.
     fn log_out(&self) -> Result<()> {
         self.guest(&format!(
             "for port in {REMOTE}/port-*; do test -e $port/delete && echo 1 > $port/delete; done
-             for n in $(seq 100); do test -e /sys/block/sda || exit 0; sleep 0.1; done; ls /sys/block; exit 1"
+             for n in $(seq 300); do test -e /sys/block/sda || ls -d {HOSTS} 2> /tmp/none || exit 0; sleep 0.1; done
+             ls /sys/block; ls -d {HOSTS}; exit 1"
         ))
         .map(drop)
     }

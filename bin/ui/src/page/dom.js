@@ -90,12 +90,13 @@ export class Table {
   }
 
   show(list) {
-    const seen = new Set();
+    const keys = new Set(list.map(this.key));
+    for (const [key, line] of this.rows) if (!keys.has(key)) { line.remove(); this.rows.delete(key); }
     let place = this.body.firstElementChild;
     for (const row of list) {
       const key = this.key(row);
-      if (seen.has(key)) continue;
-      seen.add(key);
+      // A second row of one key.
+      if (!keys.delete(key)) continue;
       let line = this.rows.get(key);
       if (!line) {
         line = el("tr", {}, ...this.columns.map((c) => el(c.num ? "td.num" : c.wrap ? "td.wrap" : "td")));
@@ -108,10 +109,11 @@ export class Table {
         line.same = same;
         this.columns.forEach((column, at) => this.fill(line.children[at], column, row));
       }
-      if (line !== place) this.body.insertBefore(line, place);
-      else place = place.nextElementSibling;
+      // A row that fell back moves itself: all those behind it stay where they are.
+      if (place && line !== place && line === place.nextElementSibling) { this.body.append(place); place = line; }
+      if (line === place) place = place.nextElementSibling;
+      else this.body.insertBefore(line, place);
     }
-    for (const [key, line] of this.rows) if (!seen.has(key)) { line.remove(); this.rows.delete(key); }
   }
 
   fill(cell, column, row) {
@@ -123,7 +125,8 @@ export class Table {
 
   sorted(name, downwards) {
     this.columns.forEach((column, at) => {
-      if (column.sort) this.heads[at].setAttribute("aria-sort", column.sort !== name ? "none" : downwards ? "descending" : "ascending");
+      const order = column.sort !== name ? "none" : downwards ? "descending" : "ascending";
+      if (column.sort && this.heads[at].getAttribute("aria-sort") !== order) this.heads[at].setAttribute("aria-sort", order);
     });
   }
 }

@@ -4,7 +4,9 @@ import { el, by, act, bytes, micros, number, percent, plural, rate, time, Table 
 import { store, load, share, cableName, isBad } from "./state.js";
 import { Counters } from "./chart.js";
 
-const ROWS_MAX = 100;
+const ROWS_MAX = 50;
+// Time between two sorts of rows whose order changes with the traffic: so they can be read, and cost less.
+const SORT_MS = 3000;
 
 function stateCell(word, text) { return el(`span.state.${word}`, {}, text); }
 
@@ -36,18 +38,27 @@ class Links {
     this.show();
   }
 
+  // After an event: new loads alone keep the rows where they are, for a while.
+  update(event) {
+    if (event === "load" && performance.now() - this.sortedAt < SORT_MS) this.table.show(this.rows);
+    else this.show();
+  }
+
   show() {
     const { fabric } = store;
     if (!fabric) return;
+    this.sortedAt = performance.now();
     const word = this.filter.value.trim();
     const which = this.which.value;
     const [name, downwards] = this.sort;
     const fits = (cable) => !cable.hidden && (which === "all" || (which === "bad" ? isBad(cable) : load(cable) > 0)) && (!word || cableName(fabric, cable).includes(word));
-    const keys = { load: (c) => load(c), state: (c) => c.cls, errors: (c) => c.errors, downed: (c) => c.downed, name: (c) => c.index };
+    // As the column shows it: links that carry a manager's datagrams alone would change places every second.
+    const keys = { load: (c) => Math.round(share(c) * 1000), state: (c) => c.cls, errors: (c) => c.errors, downed: (c) => c.downed, name: (c) => c.index };
     const key = keys[name];
     const rows = fabric.cables.filter(fits).sort((x, y) => (downwards ? key(y) - key(x) : key(x) - key(y)) || x.index - y.index);
     this.table.sorted(name, downwards);
-    this.table.show(rows.slice(0, ROWS_MAX));
+    this.rows = rows.slice(0, ROWS_MAX);
+    this.table.show(this.rows);
     this.note.textContent = rows.length ? more(rows.length, ROWS_MAX) : "no such link";
   }
 }
@@ -324,7 +335,11 @@ export class Tabs {
 
   // Brings the open tab up to date after an event.
   on(name) {
-    if (this.current.events.split(" ").includes(name)) this.current.content.show();
+    const { events, content } = this.current;
+    if (events.split(" ").includes(name)) {
+      if (content.update) content.update(name);
+      else content.show();
+    }
     if (name === "state" || name === "fabric") {
       const count = this.faults.count();
       const { badge } = this.tabs[2];

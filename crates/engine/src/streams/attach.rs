@@ -123,6 +123,7 @@ impl Streams {
     /// Closes the socket of a queue pair that did not take it.
     fn drop_stream(&mut self, id: QpId) {
         if let Some(at) = self.by_qp.remove(&id) {
+            self.watch_again();
             self.lifelines -= usize::from(self.stream(at).is_some_and(|stream| stream.lifeline));
             self.close(at);
         }

@@ -2,7 +2,8 @@
 //! TCP connection, the waiting for it, and its end.
 //!
 //! All sockets are in one epoll set, which is level-triggered: bytes that a bounded turn leaves are found by the next one.
-//! Threads sleep on the set itself ([`crate::sources`]). A process without streams has no set.
+//! Threads sleep on the set itself ([`crate::sources`]). A process without streams has no set. While the program polls, the set does
+//! not watch the stream that alone brings something ([`unwatched`]).
 
 mod attach;
 mod established;
@@ -11,6 +12,7 @@ mod orders;
 mod preferred;
 mod receive;
 mod send;
+mod unwatched;
 mod watch;
 
 pub use receive::Arrivals;
@@ -19,6 +21,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use preferred::Preferred;
 use rustc_hash::FxHashMap;
+use unwatched::Unwatched;
 use weft_link::stream::{StreamBuffers, StreamSocket};
 use weft_sys::epoll::{Epoll, Ready};
 use weft_verbs::{Duration, Instant, QpId, Qpn};
@@ -80,6 +83,8 @@ pub struct Streams {
     lingering: usize,
     /// The stream to read first.
     preferred: Preferred,
+    /// The stream that the set does not watch for bytes.
+    unwatched: Unwatched,
     /// When the set was last asked.
     looked_at: Instant,
     /// When streams without data were last asked.

@@ -41,6 +41,7 @@ impl Streams {
     /// Takes the stream from a queue pair that has one, and reports its end.
     pub(super) fn detach(&mut self, id: QpId, now: Instant) {
         let Some(at) = self.by_qp.remove(&id) else { return };
+        self.watch_again();
         self.set_blocked(at, false);
         self.set_paused(at, false);
         let Some(Entry::Stream(stream)) = self.table.get(at) else { return };

@@ -19,6 +19,11 @@ impl Preferred {
         self.at = at;
     }
 
+    /// Returns the number of its consecutive arrivals, if the last one came to this place.
+    pub fn arrivals_of(self, at: usize) -> u32 {
+        if at == self.at { self.arrivals } else { 0 }
+    }
+
     /// Returns its place.
     pub fn place(self) -> Option<usize> {
         (self.arrivals >= ARRIVALS_MIN).then_some(self.at)
@@ -37,7 +42,8 @@ mod tests {
             assert_eq!(preferred.place(), None);
         }
         preferred.on_arrival(3);
-        assert_eq!(preferred.place(), Some(3));
+        assert_eq!((preferred.place(), preferred.arrivals_of(3)), (Some(3), ARRIVALS_MIN));
+        assert_eq!(preferred.arrivals_of(5), 0);
         preferred.on_arrival(5);
         assert_eq!(preferred.place(), None);
     }

@@ -33,6 +33,9 @@ impl Streams {
     pub fn receive(&mut self, hca: &mut Adapter, now: Instant, thorough: bool) -> Arrivals {
         let mut came = Arrivals::default();
         self.lifelines_at = now;
+        if thorough {
+            self.watch_all();
+        }
         if let Some(at) = self.only()
             && (self.lingering == 0 || !thorough && now.since(self.looked_at) < LINGERING_INTERVAL)
         {
@@ -69,6 +72,11 @@ impl Streams {
         if let Some(parts) = &mut self.parts {
             parts.ready = ready;
         }
+        if let Some(at) = self.unwatched.place()
+            && self.stream(at).is_some_and(|stream| !stream.paused)
+        {
+            self.receive_from(at, hca, now, || now, &mut came);
+        }
         came
     }
 
@@ -83,6 +91,9 @@ impl Streams {
         let at = self.preferred()?;
         let mut came = Arrivals::default();
         self.receive_from(at, hca, last, now, &mut came);
+        if came.reads > 0 {
+            self.leave_to_pollers(at);
+        }
         Some(came)
     }
 

@@ -5,6 +5,7 @@ mod ends;
 mod memory;
 mod node;
 mod pauses;
+mod polling;
 mod rings;
 
 use std::os::fd::AsFd;
