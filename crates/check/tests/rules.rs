@@ -58,6 +58,12 @@ fn a_buffer_that_the_device_wrote_is_not_the_programs_change() {
     program.memory.change(buffer(3, 64));
     program.complete_send(3);
     assert_eq!(program.rules(), [""; 0]);
+    // A region that a memory window may open to peers.
+    program.register(4, program::LOCAL | program::MW_BIND);
+    program.send(4, Opcode::SEND, flags::SIGNALED, buffer(4, 64));
+    program.memory.change(buffer(4, 64));
+    program.complete_send(4);
+    assert_eq!(program.rules(), [""; 0]);
 }
 
 #[test]
@@ -127,10 +133,38 @@ fn memory_of_outstanding_requests_must_stay() {
 fn a_queue_pair_in_error_needs_no_buffers() {
     let mut program = Program::connected(QpKind::Rc);
     program.receive(1, buffer(1, 64));
+    program.send(2, Opcode::SEND, flags::SIGNALED, buffer(0, 64));
     program.modify(QpState::Rts, QpState::Err);
     program.deregister(1);
     program.release(1, Release::Unmap);
+    program.memory.change(buffer(0, 64));
+    program.fail(2, 5, 0);
     assert_eq!(program.rules(), [""; 0]);
+}
+
+#[test]
+fn a_buffer_without_bytes_is_nowhere() {
+    let mut program = Program::connected(QpKind::Rc);
+    let empty = weft_check::model::Sge { address: buffer(0, 0).address + 64, ..buffer(0, 0) };
+    program.receive(1, empty);
+    program.send(2, Opcode::READ, flags::SIGNALED, buffer(0, 128));
+    program.send(3, Opcode::SEND, flags::SIGNALED, empty);
+    assert_eq!(program.rules(), [""; 0]);
+    program.complete_send(2);
+    program.complete_send(3);
+    program.release(0, Release::Free);
+    assert_eq!(program.rules(), [""; 0]);
+}
+
+#[test]
+fn a_library_knows_which_of_its_datagrams_are_sent() {
+    for (kind, wanted) in [(QpKind::Ud, &[][..]), (QpKind::Rc, &["region-in-use"])] {
+        let mut program = Program::connected(kind);
+        program.register_cached(3);
+        program.send(1, Opcode::SEND, 0, buffer(3, 64));
+        program.deregister(3);
+        assert_eq!(program.rules(), wanted);
+    }
 }
 
 #[test]

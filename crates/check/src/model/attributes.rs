@@ -35,7 +35,7 @@ impl Model {
 
     fn check_retries(&mut self, name: String, attributes: &QpAttributes, site: Site) {
         if attributes.timeout == Some(0) {
-            let message = "the program sets timeout 0: the queue pair never sends a lost packet again".to_owned();
+            let message = "the program sets timeout 0: the queue pair never retransmits a lost packet".to_owned();
             self.find(&rules::TIMEOUT_ZERO, site, name.clone(), message);
         }
         if attributes.retry_count == Some(0) {

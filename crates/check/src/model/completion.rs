@@ -70,10 +70,14 @@ impl Model {
         let ends = |request: &Outstanding| request.wr_id == completion.wr_id && (request.is_signaled || !succeeded);
         let Some(place) = queue.sends.iter().position(ends) else { return };
         let (context, cq, number) = (queue.context, queue.send_cq, queue.number);
+        // A queue pair in error flushes its requests and no longer reads their buffers.
+        let is_active = queue.is_active();
         let done: Vec<Outstanding> = queue.sends.drain(..=place).collect();
         for request in &done {
             self.forget_request(qp, cq, request);
-            self.compare(qp, context, request, memory, site);
+            if is_active {
+                self.compare(qp, context, request, memory, site);
+            }
         }
         if completion.status == status::RNR_RETRY_EXCEEDED
             && let Some(request) = done.last()
@@ -172,12 +176,14 @@ impl Model {
         self.qps.values().any(by_qp) || self.srqs.values().any(by_srq)
     }
 
-    /// Whether a peer may write there: a region allows it, and so does a queue pair of its protection domain.
+    /// Whether a peer may write there: a region allows it, and so does a queue pair of its protection domain. Direct
+    /// verbs make queue pairs that the model does not know.
     fn has_remotely_writable_region(&self, span: Span) -> bool {
         const REMOTE: u32 = 2 | 8;
         let mut regions = self.mrs.values().filter(|mr| mr.is_remotely_writable());
-        let is_reachable = |pd| self.qps.values().any(|qp| self.same_pd(qp.pd, pd) && qp.access & REMOTE != 0);
-        regions.any(|mr| mr.span().is_some_and(|own| super::request::overlap(own, span)) && is_reachable(mr.pd))
+        let has_qp = |pd: Handle| self.qps.values().any(|qp| self.same_pd(qp.pd, pd) && qp.access & REMOTE != 0);
+        let is_reachable = |mr: &super::Mr| self.is_incomplete(mr.context) || has_qp(mr.pd);
+        regions.any(|mr| mr.span().is_some_and(|own| super::request::overlap(own, span)) && is_reachable(mr))
     }
 
     /// The program's memory behind all buffers, as addresses and lengths.
@@ -189,7 +195,7 @@ impl Model {
     /// Whether the program has taken none of the buffers' memory away since it registered it.
     pub(super) fn is_steady(&self, context: Handle, sges: &[Sge]) -> bool {
         let mut used = sges.iter().filter(|sge| sge.length > 0);
-        used.all(|sge| self.region_of(context, sge).is_some_and(|mr| mr.is_steady))
+        used.all(|sge| self.region_of(context, sge).is_some_and(super::Mr::is_directly_readable))
     }
 
     /// A failed request moves its queue pair to an error state.
@@ -232,9 +238,15 @@ impl Model {
     /// Forgets the oldest requests of a queue that grows without bound.
     pub(super) fn limit_queue(&mut self, qp: Handle) {
         let Some(queue) = self.qps.get_mut(&qp) else { return };
-        if queue.sends.len() > QUEUE_MAX || queue.receives.len() > QUEUE_MAX {
-            queue.sends.truncate(QUEUE_MAX);
-            queue.receives.truncate(QUEUE_MAX);
+        let (send_cq, receive_cq) = (queue.send_cq, queue.receive_cq);
+        let send = if queue.sends.len() > QUEUE_MAX { queue.sends.pop_front() } else { None };
+        let receive = if queue.receives.len() > QUEUE_MAX { queue.receives.pop_front() } else { None };
+        if let Some(request) = send {
+            self.forget_request(qp, send_cq, &request);
+            self.counters.untracked += 1;
+        }
+        if receive.is_some() {
+            self.unexpect_completion(receive_cq);
             self.counters.untracked += 1;
         }
     }

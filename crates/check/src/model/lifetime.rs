@@ -182,7 +182,8 @@ impl Model {
         if is_busy && !self.unowned.contains(&(kind, handle)) {
             let name = self.name(kind, handle);
             let users = self.users(kind, handle);
-            let message = format!("the program destroys a {} that {} still uses", kind.as_str(), list(&users));
+            let verb = if users.len() > 1 { "use" } else { "uses" };
+            let message = format!("the program destroys {} that {} still {verb}", kind.with_article(), list(&users));
             let history = self.users_created(kind, handle);
             self.find_with(&rules::DESTROY_BUSY, site, name, message, history);
         }
@@ -211,7 +212,7 @@ impl Model {
         let Some(grave) = self.graves.get(&(kind, handle)).cloned() else { return };
         let rule = if destroys { &rules::DESTROYED_TWICE } else { &rules::USE_AFTER_DESTROY };
         let verb = if destroys { "destroys" } else { "uses" };
-        let message = format!("the program {verb} a {} that is already destroyed", kind.as_str());
+        let message = format!("the program {verb} {} that is already destroyed", kind.with_article());
         let history = vec![("created".to_owned(), grave.created), ("destroyed".to_owned(), grave.destroyed)];
         self.find_with(rule, site, grave.name, message, history);
     }

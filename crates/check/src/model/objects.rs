@@ -47,6 +47,12 @@ impl Kind {
             Kind::Context => "open device",
         }
     }
+
+    /// Its name with an article.
+    pub(super) fn with_article(self) -> String {
+        let article = if matches!(self, Kind::Ah | Kind::Context) { "an" } else { "a" };
+        format!("{article} {}", self.as_str())
+    }
 }
 
 /// Maxima of a device; 0 is unknown.

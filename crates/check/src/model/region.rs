@@ -1,15 +1,16 @@
 //! Memory regions: registration, deregistration, and memory that goes away below them.
 
-use super::ids::{CURRENT_STACK, Handle, Site};
+use super::ids::{CURRENT_STACK, Handle, Site, StackId};
 use super::limits::OBJECTS_MAX;
-use super::objects::{Kind, Mr, RegionKey};
-use super::request::{Span, overlap};
+use super::objects::{Kind, Mr, Qp, QpKind, RegionKey};
+use super::request::{Outstanding, Span, overlap};
 use super::state::Model;
 use crate::rules;
 
 const LOCAL_WRITE: u32 = 1;
 const REMOTE_WRITE: u32 = 2;
 const REMOTE_ATOMIC: u32 = 8;
+pub(super) const MW_BIND: u32 = 16;
 const ON_DEMAND: u32 = 64;
 
 impl Mr {
@@ -18,9 +19,14 @@ impl Mr {
         self.address.map(|address| (address, address.saturating_add(self.length)))
     }
 
-    /// Whether the device may write there for a peer.
+    /// Whether the device may write there for a peer. A memory window may grant what the region itself does not.
     pub(super) fn is_remotely_writable(&self) -> bool {
-        self.access & (REMOTE_WRITE | REMOTE_ATOMIC) != 0
+        self.access & (REMOTE_WRITE | REMOTE_ATOMIC | MW_BIND) != 0
+    }
+
+    /// Whether its memory can be read without the kernel's help. Memory of on-demand regions may come and go.
+    pub(super) fn is_directly_readable(&self) -> bool {
+        self.is_steady && self.access & ON_DEMAND == 0
     }
 
     pub(super) fn is_locally_writable(&self) -> bool {
@@ -95,21 +101,25 @@ impl Model {
     /// Reports outstanding requests that name the region's key, before it is deregistered.
     pub fn check_region_unused(&mut self, handle: Handle, site: Site) {
         let Some(mr) = self.mrs.get(&handle) else { return };
-        let (context, lkey) = (mr.context, mr.lkey);
-        let Some((user, what, stack)) = self.request_with_key(context, lkey) else { return };
+        let Some((user, what, stack)) = self.request_with_key(mr) else { return };
         let name = self.name(Kind::Mr, handle);
         let message = format!("the program deregisters the region while {user} has a request that names its key");
         self.find_with(&rules::REGION_IN_USE, site, name, message, vec![(what, stack)]);
     }
 
-    fn request_with_key(&self, context: Handle, lkey: u32) -> Option<(String, String, u32)> {
-        let names = |o: &&super::request::Outstanding| o.sges.iter().any(|s| s.lkey == lkey && s.length > 0);
-        let mut qps: Vec<_> = self.qps.iter().filter(|(_, qp)| qp.context == context && qp.is_active()).collect();
-        qps.sort_by_key(|(_, qp)| qp.number);
-        qps.into_iter().find_map(|(handle, qp)| {
+    /// A request that names the region's key. Libraries with a reliable protocol on datagrams learn from the peer that
+    /// a datagram was sent, whether or not its completion is polled.
+    fn request_with_key(&self, mr: &Mr) -> Option<(String, String, StackId)> {
+        let names = |o: &&Outstanding| o.sges.iter().any(|s| s.lkey == mr.lkey && s.length > 0);
+        let is_acknowledged = |qp: &Qp| mr.is_cached && qp.kind == QpKind::Ud;
+        let may_use = |qp: &Qp| qp.context == mr.context && qp.is_active() && !is_acknowledged(qp);
+        let users = self.qps.iter().filter(|&(_, qp)| may_use(qp));
+        let found = users.filter_map(|(handle, qp)| {
             let request = qp.sends.iter().chain(&qp.receives).find(names)?;
-            Some((self.qp_name(*handle), request.description(), request.stack))
-        })
+            Some((qp.number, *handle, request))
+        });
+        let (_, handle, request) = found.min_by_key(|(number, ..)| *number)?;
+        Some((self.qp_name(handle), request.description(), request.stack))
     }
 
     /// Reports regions and outstanding requests whose memory goes away.
@@ -204,6 +214,8 @@ impl Model {
         mr.created = site.stack;
         if let Some((address, length)) = change.range {
             (mr.address, mr.iova, mr.length) = (Some(address), address, length);
+            // The new memory may be a thread's stack, which the C library unmaps by itself.
+            mr.is_steady = false;
         }
         let changed = mr.clone();
         self.enter_key(handle, &changed);

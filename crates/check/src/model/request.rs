@@ -191,9 +191,9 @@ impl Outstanding {
 /// A range of the program's memory: address and end.
 pub(super) type Span = (u64, u64);
 
-/// Returns whether two ranges have a byte in common.
+/// Returns whether two ranges have a byte in common. An empty range has none.
 pub(super) fn overlap(a: Span, b: Span) -> bool {
-    a.0 < b.1 && b.0 < a.1
+    a.0.max(b.0) < a.1.min(b.1)
 }
 
 /// Buffers of completed receives, READs and atomics: the device wrote there, not the program.

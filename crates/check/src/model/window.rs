@@ -2,11 +2,11 @@
 
 use super::ids::{Handle, Site};
 use super::objects::Kind;
+use super::region::MW_BIND;
 use super::request::Binding;
 use super::state::Model;
 use crate::rules;
 
-const MW_BIND: u32 = 16;
 const ZERO_BASED: u32 = 32;
 
 impl Model {
@@ -26,7 +26,7 @@ impl Model {
         let (rule, reason) = if mr.access & MW_BIND == 0 {
             (&rules::WINDOW_WITHOUT_ACCESS, format!("whose access flags {:#x} lack memory-window bind", mr.access))
         } else if is_foreign {
-            (&rules::WINDOW_WRONG_PD, "which is of another protection domain".to_owned())
+            (&rules::WINDOW_WRONG_PD, "whose protection domain is not the window's and the queue pair's".to_owned())
         } else if !is_inside && mr.access & ZERO_BASED == 0 {
             let (address, length) = (binding.address, binding.length);
             (&rules::WINDOW_OUT_OF_RANGE, format!("which does not cover {length} bytes at {address:#x}"))

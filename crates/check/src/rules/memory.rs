@@ -11,7 +11,7 @@ rules! { MEMORY:
         "The program unmaps memory that an outstanding request uses.",
         "ibv_post_send(3), ibv_post_recv(3)",
         "Poll the request's completion, or destroy the queue pair, before unmapping the memory.";
-    REGION_UNMAPPED = "region-unmapped", Error,
+    REGION_UNMAPPED = "region-unmapped", Warning,
         "The program unmaps memory that a memory region covers.",
         "ibv_reg_mr(3); IBA vol. 1, 10.6.3",
         "Call ibv_dereg_mr before munmap or free: the device keeps the old pages.";

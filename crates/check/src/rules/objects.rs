@@ -40,7 +40,7 @@ rules! { OBJECTS:
         "ibv_modify_qp(3), ibv_query_port(3)",
         "Use at most active_mtu of ibv_query_port.";
     TIMEOUT_ZERO = "timeout-zero", Warning,
-        "The timeout of a queue pair is 0, which means that it waits forever for a lost packet.",
+        "The timeout of a queue pair is 0: it waits forever for the acknowledgement of a lost packet.",
         "ibv_modify_qp(3); IBA vol. 1, 9.9.2.1.1",
         "Set timeout to 14 (67 ms) or another value above 0.";
     RETRY_ZERO = "retry-zero", Warning,

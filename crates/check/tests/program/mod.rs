@@ -105,7 +105,7 @@ impl Program {
         self.model.modified(QP, &call);
     }
 
-    fn add_region(&mut self, region: u32, pd: Handle, access: u32) {
+    fn add_region(&mut self, region: u32, pd: Handle, access: u32, is_cached: bool) {
         let start = buffer(region, 0);
         let (address, lkey) = (Some(start.address), start.lkey);
         let mr = Mr {
@@ -116,7 +116,7 @@ impl Program {
             length: REGION_BYTES,
             access,
             lkey,
-            is_cached: false,
+            is_cached,
             is_steady: true,
             created: 0,
         };
@@ -125,19 +125,24 @@ impl Program {
     }
 
     pub fn register(&mut self, region: u32, access: u32) {
-        self.add_region(region, PD, access);
+        self.add_region(region, PD, access, false);
+    }
+
+    /// A region of a library that caches registrations.
+    pub fn register_cached(&mut self, region: u32) {
+        self.add_region(region, PD, LOCAL, true);
     }
 
     pub fn register_read_only(&mut self, region: u32) {
-        self.add_region(region, PD, 0);
+        self.add_region(region, PD, 0, false);
     }
 
     pub fn register_elsewhere(&mut self, region: u32) {
-        self.add_region(region, OTHER_PD, LOCAL);
+        self.add_region(region, OTHER_PD, LOCAL, false);
     }
 
     pub fn register_in_parent_domain(&mut self, region: u32) {
-        self.add_region(region, PARENT_PD, LOCAL);
+        self.add_region(region, PARENT_PD, LOCAL, false);
     }
 
     pub fn deregister(&mut self, region: u32) {
