@@ -56,6 +56,11 @@ impl Call {
         (!is_inner).then(|| Call { name, stack: Cell::new(None) })
     }
 
+    /// The call that this thread began and has forgotten ([`std::mem::forget`]): it ends when this is dropped.
+    pub fn resume(name: &'static str) -> Call {
+        Call { name, stack: Cell::new(None) }
+    }
+
     /// Tells the model about the call, with its stack.
     pub fn tell<R>(&self, f: impl FnOnce(&mut Model, Site) -> R) -> R {
         self.tell_with_memory(|model, _, site| f(model, site))
@@ -79,14 +84,17 @@ impl Call {
     /// Whether a library with a cache of registrations makes the call. It learns from its hooks that memory goes away, and
     /// deregisters it soon after.
     pub fn is_from_cache(&self) -> bool {
-        let stack = self.tell(|_, site| site.stack);
-        state::with(|state| state.stacks.is_any_in(stack, &REGISTRATION_CACHES))
+        stacks::is_any_in(&self.frames(), &REGISTRATION_CACHES)
     }
 
     /// Whether librdmacm makes the call for itself.
     pub fn is_from_connection_manager(&self) -> bool {
+        stacks::is_called_by(&self.frames(), "librdmacm")
+    }
+
+    fn frames(&self) -> Vec<usize> {
         let stack = self.tell(|_, site| site.stack);
-        state::with(|state| state.stacks.is_called_by(stack, "librdmacm"))
+        state::with(|state| state.stacks.frames(stack))
     }
 }
 

@@ -129,21 +129,24 @@ pub unsafe fn read_events(call: &Call, context: Handle) {
     ) else {
         return;
     };
-    for _ in 0..EVENTS_MAX {
-        let mut event = MaybeUninit::<ibv_async_event>::zeroed();
-        // SAFETY: the caller's promise; the event is read only if the library has filled it in.
-        unsafe {
-            let mut fd = libc::pollfd { fd: (*context).async_fd, events: libc::POLLIN, revents: 0 };
-            if libc::poll(&mut fd, 1, 0) != 1
-                || fd.revents & libc::POLLIN == 0
-                || read(context, event.as_mut_ptr()) != 0
-            {
-                return;
+    // SAFETY: the caller's promise; an event is used only if the library has filled it in.
+    unsafe {
+        let fd = (*context).async_fd;
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        // Another thread may take the last event first: the call must not wait for the next.
+        if flags < 0 || libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) != 0 {
+            return;
+        }
+        for _ in 0..EVENTS_MAX {
+            let mut event = MaybeUninit::<ibv_async_event>::zeroed();
+            if read(context, event.as_mut_ptr()) != 0 {
+                break;
             }
             let mut event = event.assume_init();
             let told = arguments::async_event(&event);
             call.tell(|model, site| model.take_async_event(told, false, site));
             acknowledge(&mut event);
         }
+        libc::fcntl(fd, libc::F_SETFL, flags);
     }
 }

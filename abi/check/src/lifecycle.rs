@@ -2,6 +2,7 @@
 
 use libc::c_int;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use weft_check::model::limits;
 
 use crate::call::Call;
@@ -53,23 +54,36 @@ extern "C" fn finish() {
     state::stop();
 }
 
+/// Whether the thread that forks is in the call that [`before_fork`] began. The state's lock guards it.
+static IS_FORKING: AtomicBool = AtomicBool::new(false);
+
 extern "C" fn before_fork() {
-    if let Some(call) = Call::enter_unnoted("fork")
+    let call = Call::enter_unnoted("fork");
+    if let Some(call) = &call
         && let Some(is_protected) = fork_is_protected()
     {
         call.tell(|model, site| model.check_fork(is_protected, site));
     }
     state::before_fork();
+    // Other libraries' handlers run until the fork is over, and this thread holds the lock: what they free passes unchecked.
+    IS_FORKING.store(call.is_some(), Ordering::Relaxed);
+    std::mem::forget(call);
+}
+
+/// Takes up the call that [`before_fork`] began.
+fn forking_call() -> Option<Call> {
+    IS_FORKING.swap(false, Ordering::Relaxed).then(|| Call::resume("fork"))
 }
 
 extern "C" fn after_fork() {
+    let _call = forking_call();
     state::after_fork();
 }
 
 extern "C" fn in_child() {
     order::reset();
     // Memory that the state frees passes unchecked.
-    let _call = Call::enter_unnoted("fork");
+    let _call = forking_call();
     state::in_child();
     regions_changed();
 }

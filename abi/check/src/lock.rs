@@ -1,6 +1,23 @@
-//! A mutex that survives fork: the child starts with an unlocked one.
+//! A mutex that survives fork: the child starts with an unlocked one. A thread that holds it cannot be cancelled
+//! (pthread_cancel), which would leave it locked for ever: no destructor runs then.
 
 use std::cell::UnsafeCell;
+
+use libc::c_int;
+
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// Sets the calling thread's cancellation state, and returns the previous one.
+fn set_cancel_state(new: c_int) -> c_int {
+    let mut old = 0;
+    // SAFETY: a place for the old state.
+    unsafe { pthread_setcancelstate(new, &raw mut old) };
+    old
+}
 
 /// A pthread mutex.
 pub struct Lock(UnsafeCell<libc::pthread_mutex_t>);
@@ -9,7 +26,11 @@ pub struct Lock(UnsafeCell<libc::pthread_mutex_t>);
 unsafe impl Sync for Lock {}
 
 /// Unlocks when dropped.
-pub struct Locked<'a>(&'a Lock);
+pub struct Locked<'a> {
+    lock: &'a Lock,
+    /// The thread's cancellation state before.
+    cancel_state: c_int,
+}
 
 impl Lock {
     /// An unlocked one.
@@ -19,8 +40,9 @@ impl Lock {
 
     /// Waits until no other thread holds it.
     pub fn lock(&self) -> Locked<'_> {
+        let cancel_state = set_cancel_state(PTHREAD_CANCEL_DISABLE);
         self.acquire();
-        Locked(self)
+        Locked { lock: self, cancel_state }
     }
 
     /// Locks without a guard, for the handlers of fork.
@@ -44,6 +66,7 @@ impl Lock {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        self.0.release();
+        self.lock.release();
+        set_cancel_state(self.cancel_state);
     }
 }

@@ -16,9 +16,14 @@ impl Next {
         Next { name, found: AtomicPtr::new(null_mut()) }
     }
 
+    /// Its address, if it was found before; null otherwise.
+    pub fn known(&self) -> *mut c_void {
+        self.found.load(Ordering::Relaxed)
+    }
+
     /// Its address; null if no library has it.
     pub fn address(&self) -> *mut c_void {
-        let known = self.found.load(Ordering::Relaxed);
+        let known = self.known();
         if !known.is_null() {
             return known;
         }

@@ -50,12 +50,13 @@ impl Memos {
 
     /// Remembers a stack, if all its return addresses are found above the pointer.
     pub fn add(&mut self, pointer: usize, frames: &[usize], stack: StackId) {
-        let same = self.memos.entry(key(pointer)).or_default();
-        if self.count >= MEMOS_MAX || same.len() >= SAME_POINTER_MAX {
+        let key = key(pointer);
+        let is_full = self.memos.get(&key).is_some_and(|same| same.len() >= SAME_POINTER_MAX);
+        if self.count >= MEMOS_MAX || is_full {
             return;
         }
         if let Some(slots) = slots(&read_above(pointer), frames) {
-            same.push(Memo { slots, stack });
+            self.memos.entry(key).or_default().push(Memo { slots, stack });
             self.count += 1;
         }
     }

@@ -58,19 +58,16 @@ impl Stacks {
         number
     }
 
-    /// The program's return addresses of a stack, innermost first.
-    fn callers(&self, stack: StackId) -> &[usize] {
+    /// The return addresses of a stack, innermost first, with this library's own.
+    pub fn frames(&self, stack: StackId) -> Vec<usize> {
         let index = usize::try_from(stack).ok().and_then(|number| number.checked_sub(1));
-        let frames = index.and_then(|index| self.stacks.get(index)).map_or(&[][..], |frames| frames);
-        let own = module_of(frame_of_ours as *const () as usize);
-        let first = frames.iter().position(|address| module_of(*address) != own).unwrap_or(frames.len());
-        &frames[first..]
+        index.and_then(|index| self.stacks.get(index)).map_or_else(Vec::new, |frames| frames.to_vec())
     }
 
     /// The program's frames of a stack, innermost first.
     pub fn names(&mut self, stack: StackId) -> Vec<String> {
-        let callers = self.callers(stack).to_vec();
-        let mut names: Vec<_> = callers.into_iter().map(|address| self.symbols.name(address)).collect();
+        let frames = self.frames(stack);
+        let mut names: Vec<_> = callers(&frames).iter().map(|address| self.symbols.name(*address)).collect();
         // The C library's start of programs and threads says nothing about them.
         if let Some(start) = names.iter().position(|name| name.starts_with("__libc_start")) {
             names.truncate(start.max(1));
@@ -82,17 +79,25 @@ impl Stacks {
         }
         names
     }
+}
 
-    /// Whether the innermost caller is in a module of this name.
-    pub fn is_called_by(&self, stack: StackId, module: &str) -> bool {
-        self.callers(stack).first().and_then(|address| file_of(*address)).is_some_and(|file| file.starts_with(module))
-    }
+/// The program's return addresses among those of a stack.
+fn callers(frames: &[usize]) -> &[usize] {
+    let own = module_of(frame_of_ours as *const () as usize);
+    let first = frames.iter().position(|address| module_of(*address) != own).unwrap_or(frames.len());
+    &frames[first..]
+}
 
-    /// Whether any caller is in a module of these names.
-    pub fn is_any_in(&self, stack: StackId, modules: &[&str]) -> bool {
-        let files = self.callers(stack).iter().filter_map(|address| file_of(*address));
-        files.into_iter().any(|file| modules.iter().any(|module| file.starts_with(module)))
-    }
+/// Whether the innermost caller is in a module of this name. Waits for the loader's lock, which a thread may hold that waits
+/// for the state's: it frees memory while it loads a library. So the state must not be locked.
+pub fn is_called_by(frames: &[usize], module: &str) -> bool {
+    callers(frames).first().and_then(|address| file_of(*address)).is_some_and(|file| file.starts_with(module))
+}
+
+/// Whether any caller is in a module of these names. As for [`is_called_by`], the state must not be locked.
+pub fn is_any_in(frames: &[usize], modules: &[&str]) -> bool {
+    let files = callers(frames).iter().filter_map(|address| file_of(*address));
+    files.into_iter().any(|file| modules.iter().any(|module| file.starts_with(module)))
 }
 
 /// The file name of an address's module.

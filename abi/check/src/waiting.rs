@@ -5,6 +5,7 @@
 //! and gives it back at the next polls. If the program waits before it has polled all of that, and no other thread polls it
 //! either, the mistake is certain. The checker then makes up the event, and the program goes on.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use libc::c_int;
@@ -44,8 +45,37 @@ pub fn channel_destroyed(channel: Handle) {
     state::with(|state| state.waits.channels.retain(|_, other| *other != channel));
 }
 
-/// A completion queue is about to be destroyed.
-pub fn queue_destroyed(cq: Handle) {
+/// Takes out the completions held back of a queue that is about to be destroyed.
+pub fn take_held(cq: Handle) -> VecDeque<ibv_wc> {
+    state::with(|state| state.stash.remove(&cq)).unwrap_or_default()
+}
+
+/// Drops the completions held back of a queue pair that was destroyed or reset: adapters drop those that they still have, and
+/// the program may have freed what their wr_id points to.
+pub fn queue_pair_gone(cqs: [*mut ibv_cq; 2], number: u32) {
+    if !state::has_stash() {
+        return;
+    }
+    state::with(|state| {
+        for cq in cqs {
+            if let Some(held) = state.stash.get_mut(&handle(cq)) {
+                held.retain(|completion| completion.qp_num != number);
+            }
+        }
+        state.stash.retain(|_, held| !held.is_empty());
+    });
+}
+
+/// Puts them back: the queue could not be destroyed.
+pub fn give_back(cq: Handle, held: VecDeque<ibv_wc>) {
+    if !held.is_empty() {
+        state::with(|state| state.stash.insert(cq, held));
+    }
+}
+
+/// A completion queue was created: forgets an earlier one at its address. Not when that was destroyed: until the library has
+/// destroyed it, another thread may acknowledge its events, for which the library waits.
+pub fn queue_created(cq: Handle) {
     state::with(|state| {
         state.stash.remove(&cq);
         state.waits.promised.remove(&cq);

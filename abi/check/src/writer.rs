@@ -1,7 +1,7 @@
 //! The process's file of reports.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use weft_check::{Line, Report};
@@ -41,8 +41,14 @@ impl Writer {
     fn create(&self) -> Option<File> {
         let pid = std::process::id();
         let name = |attempt: u32| if attempt == 0 { format!("{pid}.jsonl") } else { format!("{pid}-{attempt}.jsonl") };
-        let open = |attempt| OpenOptions::new().append(true).create_new(true).open(self.dir.join(name(attempt))).ok();
-        (0..NAMES_MAX).find_map(open)
+        for attempt in 0..NAMES_MAX {
+            match OpenOptions::new().append(true).create_new(true).open(self.dir.join(name(attempt))) {
+                Ok(file) => return Some(file),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(_) => return None,
+            }
+        }
+        None
     }
 
     /// Appends a line in one write, so that a process that is killed leaves whole lines. A full disk loses it.

@@ -125,9 +125,7 @@ pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_a
     // SAFETY: the caller's promise.
     unsafe {
         let Some(call) = Call::enter("ibv_reg_mr_ex") else { return next(pd, attr) };
-        let mr = extended::register_ex(&call, pd, attr, || next(pd, attr));
-        process::regions_changed();
-        mr
+        extended::register_ex(&call, pd, attr, || next(pd, attr))
     }
 }
 

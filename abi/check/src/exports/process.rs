@@ -9,7 +9,7 @@ use weft_check::model::Release;
 
 use crate::arguments::handle;
 use crate::call::Call;
-use crate::next::next;
+use crate::next::{Next, next};
 use crate::state;
 
 /// Bounds of registered memory: calls outside them cost nothing.
@@ -93,6 +93,8 @@ pub unsafe extern "C" fn mremap(
     moved
 }
 
+static FREE: Next = Next::new(c"free");
+
 thread_local! {
     /// Whether this thread is looking up the allocator's call, which may itself free memory.
     static LOOKING_UP: Cell<bool> = const { Cell::new(false) };
@@ -109,13 +111,18 @@ pub unsafe extern "C" fn free(pointer: *mut c_void) {
         let length = unsafe { libc::malloc_usable_size(pointer) };
         release("free", handle(pointer), length as u64, Release::Free);
     }
-    if LOOKING_UP.try_with(|looking| looking.replace(true)).unwrap_or(false) {
-        // A block that the loader frees while it looks up `free` is lost.
-        return;
+    // Thread-local storage is out of bounds later on: the loader calls this function while it brings a thread's up to date.
+    let mut next = FREE.known();
+    if next.is_null() {
+        if LOOKING_UP.try_with(|looking| looking.replace(true)).unwrap_or(false) {
+            // A block that the loader frees while it looks up `free` is lost.
+            return;
+        }
+        next = FREE.address();
+        let _ = LOOKING_UP.try_with(|looking| looking.set(false));
     }
-    let next = next!(free: Free);
-    let _ = LOOKING_UP.try_with(|looking| looking.set(false));
-    if let Some(next) = next {
+    // SAFETY: the symbol has this type in every library that defines it; null is `None`.
+    if let Some(next) = unsafe { std::mem::transmute::<*mut c_void, Option<Free>>(next) } {
         // SAFETY: the caller's promise.
         unsafe { next(pointer) };
     }

@@ -12,7 +12,7 @@ use weft_check::model::{Kind, QpAttributes, QpState};
 use crate::arguments::{self, handle};
 use crate::call::Call;
 use crate::next::next;
-use crate::{destruction, devices, extended};
+use crate::{destruction, devices, extended, waiting};
 
 /// ibv_create_qp(3).
 ///
@@ -92,6 +92,9 @@ pub unsafe extern "C" fn ibv_modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, 
                     model.recapped(handle(qp), arguments::cap(&(*attr).cap));
                 }
             });
+            if told.state == Some(QpState::Reset) {
+                waiting::queue_pair_gone([(*qp).send_cq, (*qp).recv_cq], (*qp).qp_num);
+            }
         } else {
             call.tell(|model, site| model.modify_refused(handle(qp), &told, site));
         }
@@ -145,6 +148,13 @@ pub unsafe extern "C" fn ibv_destroy_qp(qp: *mut ibv_qp) -> c_int {
         // SAFETY: the caller's promise.
         return unsafe { next(qp) };
     };
+    // SAFETY: the caller's promise: null, or a live queue pair.
+    let known = unsafe { qp.as_ref() }.map(|public| ([public.send_cq, public.recv_cq], public.qp_num));
     // SAFETY: the caller's promise.
-    destruction::destroy(&call, Kind::Qp, handle(qp), || extended::destroying(handle(qp), || unsafe { next(qp) }))
+    let next = || extended::destroying(handle(qp), || unsafe { next(qp) });
+    let result = destruction::destroy(&call, Kind::Qp, handle(qp), next);
+    if let (0, Some((cqs, number))) = (result, known) {
+        waiting::queue_pair_gone(cqs, number);
+    }
+    result
 }

@@ -77,6 +77,7 @@ pub unsafe extern "C" fn ibv_create_cq(
     if let Some(call) = call
         && !cq.is_null()
     {
+        waiting::queue_created(handle(cq));
         // SAFETY: the library has just created it.
         let capacity = unsafe { (*cq).cqe };
         let model = Cq::new(handle(context), some(channel), u32::try_from(capacity).unwrap_or(u32::MAX));
@@ -118,9 +119,14 @@ pub unsafe extern "C" fn ibv_destroy_cq(cq: *mut ibv_cq) -> c_int {
         // SAFETY: the caller's promise.
         return unsafe { next(cq) };
     };
-    waiting::queue_destroyed(handle(cq));
+    let held = waiting::take_held(handle(cq));
     // SAFETY: the caller's promise.
-    destruction::destroy(&call, Kind::Cq, handle(cq), || extended::destroying(handle(cq), || unsafe { next(cq) }))
+    let next = || extended::destroying(handle(cq), || unsafe { next(cq) });
+    let result = destruction::destroy(&call, Kind::Cq, handle(cq), next);
+    if result != 0 {
+        waiting::give_back(handle(cq), held);
+    }
+    result
 }
 
 /// ibv_create_srq(3).

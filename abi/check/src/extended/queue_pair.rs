@@ -5,8 +5,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
 
 use libc::{c_int, c_void};
 use weft_abi_types::{
-    IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_WR_ATOMIC_WRITE, IBV_WR_FLUSH, api, be32, ibv_ah, ibv_data_buf, ibv_mw,
-    ibv_mw_bind_info, ibv_qp, ibv_qp_ex, ibv_qp_init_attr_ex, ibv_sge,
+    IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_QP_EX_WITH_FLUSH, IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, IBV_WR_ATOMIC_WRITE,
+    IBV_WR_FLUSH, api, be32, ibv_ah, ibv_data_buf, ibv_mw, ibv_mw_bind_info, ibv_qp, ibv_qp_ex, ibv_qp_init_attr_ex,
+    ibv_sge,
 };
 use weft_check::model::{Opcode, QpState, SendFlags, SendRequest, Sge};
 
@@ -72,7 +73,7 @@ pub unsafe fn wrap(qp: *mut ibv_qp, attr: &ibv_qp_init_attr_ex) {
     unsafe {
         let qp = convert(qp);
         if !qp.is_null() {
-            let queue = Queue { calls: Calls::read(qp), built: Mutex::default() };
+            let queue = Queue { calls: Calls::read(qp, attr.send_ops_flags), built: Mutex::default() };
             let queue = Arc::new(queue);
             QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(handle(qp), queue.clone());
             queue.calls.replace(qp);
@@ -80,23 +81,37 @@ pub unsafe fn wrap(qp: *mut ibv_qp, attr: &ibv_qp_init_attr_ex) {
     }
 }
 
-/// Defines the wrapped calls.
+/// Whether a queue pair was created with all of these operations.
+fn has_operations(created_with: u64, needed: &[u32]) -> bool {
+    needed.iter().all(|operation| created_with & u64::from(*operation) != 0)
+}
+
+/// Defines the wrapped calls. In brackets: the operation without which the call is left alone. `struct ibv_qp_ex` grew with it:
+/// an older libibverbs has other fields there, and refuses to create queue pairs with the operation.
 macro_rules! calls {
-    ($($name:ident($($arg:ty),*) $(-> $ret:ty)?;)*) => {
+    ($($name:ident($($arg:ty),*) $(-> $ret:ty)? $([$operation:ident])?;)*) => {
         /// Calls of a queue pair. A call that it was not created with is `None`.
         struct Calls {
             $($name: Option<unsafe extern "C" fn(*mut ibv_qp_ex $(, $arg)*) $(-> $ret)?>,)*
         }
 
         impl Calls {
-            unsafe fn read(qp: *mut ibv_qp_ex) -> Calls {
-                // SAFETY: the caller's promise: a live queue pair.
-                unsafe { Calls { $($name: (*qp).$name,)* } }
+            unsafe fn read(qp: *mut ibv_qp_ex, created_with: u64) -> Calls {
+                // SAFETY: the caller's promise: a live queue pair that was created with these operations.
+                unsafe {
+                    Calls {
+                        $($name: if has_operations(created_with, &[$($operation)?]) { (*qp).$name } else { None },)*
+                    }
+                }
             }
 
             unsafe fn replace(&self, qp: *mut ibv_qp_ex) {
-                // SAFETY: the caller's promise: no other thread uses the queue pair.
-                unsafe { $((*qp).$name = self.$name.map(|_| $name as _);)* }
+                $(
+                    if self.$name.is_some() {
+                        // SAFETY: the caller's promise: no other thread uses the queue pair. A call was read from the field.
+                        unsafe { (*qp).$name = Some($name) };
+                    }
+                )*
             }
         }
     };
@@ -116,8 +131,8 @@ calls! {
     wr_atomic_fetch_add(u32, u64, u64);
     wr_local_inv(u32);
     wr_send_tso(*mut c_void, u16, u16);
-    wr_atomic_write(u32, u64, *const c_void);
-    wr_flush(u32, u64, usize, u8, u8);
+    wr_atomic_write(u32, u64, *const c_void) [IBV_QP_EX_WITH_ATOMIC_WRITE];
+    wr_flush(u32, u64, usize, u8, u8) [IBV_QP_EX_WITH_FLUSH];
     wr_bind_mw(*mut ibv_mw, u32, *const ibv_mw_bind_info);
     wr_set_ud_addr(*mut ibv_ah, u32, u32);
     wr_set_inline_data(*mut c_void, usize);
