@@ -1,4 +1,4 @@
-//! Third-party programs as they stand: none may get a report of an error.
+//! Third-party programs as they stand: none may get a report of an error, but for the mistakes that their source shows.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::process::Command;
@@ -27,6 +27,16 @@ const PYVERBS_MODULES: &[&str] = &[
     "test_parent_domain",
     "test_fork",
 ];
+/// Mistakes that they make on purpose, to see them refused, by module.
+const PYVERBS_MISTAKES: &[(&str, &[&str])] = &[
+    ("test_atomic", &["atomic-misaligned", "key-unknown"]),
+    // One test frees the memory of a receive that is still posted.
+    ("test_mr", &["remote-access-without-local", "key-wrong-pd", "buffer-unmapped"]),
+    ("test_qp", &["qp-cap-beyond-device"]),
+    ("test_qpex", &["post-in-wrong-state", "receive-queue-full", "too-many-sge"]),
+];
+/// Mistakes of other programs. qperf deallocates its protection domain before its memory regions.
+const MISTAKES: &[(&str, &[&str])] = &[("qperf", &["destroy-busy"])];
 /// Runs of a program that ends for a reason outside itself, such as perftest that cannot measure the processor's clock.
 const TRIES: usize = 3;
 /// One in so many programs runs by default.
@@ -164,8 +174,8 @@ fn mpi_programs_are_clean() {
                 "env HOME={place} TMPDIR={place} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 {{ucx}}"
             );
             let line = filled(&lab, &format!("{before} {launcher} {program}"))?;
-            let checked = check(&lab, who, &["--timeout", "60"], &words(&line))?;
-            judge(&checked, 2)?;
+            let checked = watch(&lab, who, &["--timeout", "60"], &words(&line))?;
+            judge(&checked, 2, &[])?;
             ensure!(checked.ended.text.contains("all 2 right"), "{}", checked.report());
             Ok(())
         });
@@ -173,8 +183,8 @@ fn mpi_programs_are_clean() {
     table.finish();
 }
 
-/// Debian's pyverbs tests break rules on purpose: with keys of other protection domains, for example. Their own process must
-/// end as without the checker, and reports may name nothing but what the tests do.
+/// Debian's pyverbs tests break rules on purpose: with keys of other protection domains, for example. Their own process
+/// must end as without the checker, and reports may name nothing but what the tests do.
 #[test]
 fn pyverbs_tests_pass_under_the_checker() {
     if !std::path::Path::new(PYVERBS).join("run_tests.py").exists() {
@@ -190,7 +200,8 @@ fn pyverbs_tests_pass_under_the_checker() {
         table.sampled(module, || {
             let device = &lab.device(lab.client())?.name;
             let script = format!("cd {at} && exec /usr/bin/python3 -B run_tests.py --dev {device} tests.{module}");
-            judge(&check(&lab, Who::Root, &["--timeout", "100"], &["sh", "-c", &script])?, 1)
+            let checked = watch(&lab, Who::Root, &["--timeout", "100"], &["sh", "-c", &script])?;
+            judge(&checked, 1, mistakes(PYVERBS_MISTAKES, module))
         });
     }
     table.finish();
@@ -198,7 +209,7 @@ fn pyverbs_tests_pass_under_the_checker() {
 
 fn alone(lab: &Lab, who: Who, line: &str) -> Result<()> {
     let line = filled(lab, line)?;
-    judge(&check(lab, who, &[], &words(&line))?, 1)
+    judge(&watch(lab, who, &[], &words(&line))?, 1, &[])
 }
 
 /// Runs a pair, the server by the command's own option.
@@ -207,26 +218,39 @@ fn pair(lab: &Lab, who: Who, server: &str, client: &str) -> Result<()> {
     // The option is a shell's command line.
     let server: Vec<_> = words(&filled(lab, server)?).iter().map(|word| format!("'{word}'")).collect();
     let options = ["--server", &server.join(" "), "--timeout", "40"];
+    let known = mistakes(MISTAKES, words(&client).first().copied().unwrap_or_default());
     let mut tries = 1;
     loop {
-        let checked = check(lab, who, &options, &words(&client))?;
+        let checked = watch(lab, who, &options, &words(&client))?;
         let lacks_clock = checked.ended.text.contains("Correlation coefficient");
         if lacks_clock && tries < TRIES && !checked.ended.ok() {
             tries += 1;
             continue;
         }
-        return judge(&checked, 2);
+        return judge(&checked, 2, known);
     }
 }
 
 fn shell(lab: &Lab, who: Who, script: &str) -> Result<()> {
     let script = filled(lab, script)?;
-    judge(&check(lab, who, &["--timeout", "40"], &["sh", "-c", &script])?, 2)
+    judge(&watch(lab, who, &["--timeout", "40"], &["sh", "-c", &script])?, 2, &[])
 }
 
-/// The program ended well, no error is reported, and the checker was in so many processes with verbs.
-fn judge(checked: &Checked, processes: usize) -> Result<()> {
-    ensure!(checked.errors().is_empty(), "errors {:?}: {}", checked.errors(), checked.report());
+/// Checks a program; the exit status stays the program's.
+fn watch(lab: &Lab, who: Who, options: &[&str], words: &[&str]) -> Result<Checked> {
+    check(lab, who, &[&["--exit-code", "0"], options].concat(), words)
+}
+
+/// The mistakes of a program or module.
+fn mistakes(list: &[(&str, &'static [&'static str])], name: &str) -> &'static [&'static str] {
+    list.iter().find(|(program, _)| *program == name).map(|(_, rules)| *rules).unwrap_or_default()
+}
+
+/// The program ended well, no error is reported but known mistakes, and the checker was in so many processes with
+/// verbs.
+fn judge(checked: &Checked, processes: usize, known: &[&str]) -> Result<()> {
+    let errors: Vec<_> = checked.errors().into_iter().filter(|rule| !known.contains(rule)).collect();
+    ensure!(errors.is_empty(), "errors {errors:?}: {}", checked.report());
     ensure!(checked.ended.ok(), "{}", checked.report());
     let counted = checked.ended.text.lines().rev().find_map(|line| {
         let words = line.strip_prefix("weft check: ")?.rsplit_once(" in ")?.1;

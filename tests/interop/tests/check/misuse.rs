@@ -87,6 +87,7 @@ fn planted_misuse_is_found_and_its_twin_is_clean() {
     if !skip::have("planted_misuse_is_found_and_its_twin_is_clean", NEEDED) {
         return;
     }
+    // Its port has an MTU of 1024 bytes: a path MTU above that exists.
     let lab = Lab::new(Shape::One).expect("a lab");
     let mut table = Table::new("check, misuse");
     for (file, cases) in MISUSES {
