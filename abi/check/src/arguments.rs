@@ -11,8 +11,6 @@ use weft_check::model::{
     AsyncEvent, Binding, Handle, Mr, Opcode, Qp, QpCap, QpKind, QpState, ReceiveRequest, SendFlags, SendRequest, Sge,
 };
 
-use crate::snapshot;
-
 /// The address of an object.
 pub fn handle<T>(pointer: *const T) -> Handle {
     pointer.addr() as u64
@@ -127,7 +125,6 @@ pub unsafe fn mr(mr: *const ibv_mr, address: Option<u64>, iova: u64, length: usi
         access,
         lkey: public.lkey,
         is_cached: false,
-        is_steady: address.is_some_and(|address| !snapshot::is_stack(address)),
         created: 0,
     }
 }

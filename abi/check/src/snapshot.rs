@@ -2,47 +2,44 @@
 
 use weft_check::model::Memory;
 
-/// Reads the process's own memory. Where the program may have unmapped it, the kernel reads: an error, not a fault.
+/// Ranges that the kernel reads in one call.
+const RANGES_MAX: usize = libc::UIO_MAXIOV as usize;
+/// Digest of no bytes.
+const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// Reads the process's own memory through the kernel. Memory goes away in ways that no library sees (shmdt, a shorter file,
+/// a module that is unloaded), and the device or another thread may write to it: the kernel answers with an error then, or
+/// with any of the values.
 #[derive(Default)]
 pub struct ProcessMemory {
     buffer: Vec<u8>,
 }
 
 impl ProcessMemory {
-    fn read(&mut self, address: u64, length: u64) -> Option<&[u8]> {
-        let length = usize::try_from(length).ok()?;
-        if self.buffer.len() < length {
-            self.buffer.resize(length, 0);
+    /// Reads at most [`RANGES_MAX`] ranges.
+    fn read(&mut self, ranges: &[(u64, u64)]) -> Option<&[u8]> {
+        let mut from = Vec::with_capacity(ranges.len());
+        let mut total = 0usize;
+        for (address, length) in ranges {
+            let length = usize::try_from(*length).ok()?;
+            let iov_base = std::ptr::with_exposed_provenance_mut(usize::try_from(*address).ok()?);
+            from.push(libc::iovec { iov_base, iov_len: length });
+            total = total.checked_add(length)?;
         }
-        let to = libc::iovec { iov_base: self.buffer.as_mut_ptr().cast(), iov_len: length };
-        let address = std::ptr::with_exposed_provenance_mut(usize::try_from(address).ok()?);
-        let from = libc::iovec { iov_base: address, iov_len: length };
-        // SAFETY: the kernel writes at most `length` bytes to the buffer, and checks the source.
-        let count = unsafe { libc::process_vm_readv(libc::getpid(), &to, 1, &from, 1, 0) };
-        (usize::try_from(count) == Ok(length)).then(|| &self.buffer[..length])
+        if self.buffer.len() < total {
+            self.buffer.resize(total, 0);
+        }
+        let to = libc::iovec { iov_base: self.buffer.as_mut_ptr().cast(), iov_len: total };
+        // SAFETY: the buffer has room for `total` bytes; the kernel checks the ranges, of which the list has so many.
+        let count = unsafe { libc::process_vm_readv(libc::getpid(), &to, 1, from.as_ptr(), from.len() as _, 0) };
+        (usize::try_from(count) == Ok(total)).then(|| &self.buffer[..total])
     }
 }
 
 impl Memory for ProcessMemory {
-    fn digest(&mut self, ranges: &[(u64, u64)], is_steady: bool) -> Option<u64> {
-        ranges.iter().try_fold(0xcbf2_9ce4_8422_2325, |digest, (address, length)| {
-            if !is_steady {
-                return Some(mix(digest, self.read(*address, *length)?));
-            }
-            let start = std::ptr::with_exposed_provenance(usize::try_from(*address).ok()?);
-            // SAFETY: the program registered this memory, and all calls that take memory away are wrapped. The device or
-            // another thread may write there meanwhile; any value will do.
-            let bytes = unsafe { std::slice::from_raw_parts(start, usize::try_from(*length).ok()?) };
-            Some(mix(digest, bytes))
-        })
+    fn digest(&mut self, ranges: &[(u64, u64)]) -> Option<u64> {
+        ranges.chunks(RANGES_MAX).try_fold(EMPTY, |digest, ranges| Some(mix(digest, self.read(ranges)?)))
     }
-}
-
-/// Whether an address may be on a thread's stack, which the C library unmaps by itself.
-pub fn is_stack(address: u64) -> bool {
-    const STACK_BYTES: u64 = 64 << 20;
-    let here = (&raw const address).addr() as u64;
-    here.abs_diff(address) < STACK_BYTES
 }
 
 /// Multiplies and folds eight bytes at a time.

@@ -36,7 +36,6 @@ fn release(name: &'static str, address: u64, length: u64, how: Release) {
 }
 
 type Munmap = unsafe extern "C" fn(*mut c_void, size_t) -> c_int;
-type Mprotect = unsafe extern "C" fn(*mut c_void, size_t, c_int) -> c_int;
 type Realloc = unsafe extern "C" fn(*mut c_void, size_t) -> *mut c_void;
 type Mremap = unsafe extern "C" fn(*mut c_void, size_t, size_t, c_int, ...) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
@@ -51,22 +50,6 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     match next!(munmap: Munmap) {
         // SAFETY: the caller's promise.
         Some(next) => unsafe { next(address, length) },
-        None => -1,
-    }
-}
-
-/// mprotect(2).
-///
-/// # Safety
-/// As the call.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
-    if protection & libc::PROT_READ == 0 {
-        release("mprotect", handle(address), length as u64, Release::Protect);
-    }
-    match next!(mprotect: Mprotect) {
-        // SAFETY: the caller's promise.
-        Some(next) => unsafe { next(address, length, protection) },
         None => -1,
     }
 }

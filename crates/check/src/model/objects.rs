@@ -121,8 +121,6 @@ pub struct Mr {
     pub lkey: u32,
     /// Whether a library that registered it follows the address space itself.
     pub is_cached: bool,
-    /// Whether its memory is still mapped: the program has not unmapped, freed or protected any of it.
-    pub is_steady: bool,
     /// Where it was registered.
     pub created: StackId,
 }

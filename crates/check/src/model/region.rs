@@ -24,11 +24,6 @@ impl Mr {
         self.access & (REMOTE_WRITE | REMOTE_ATOMIC | MW_BIND) != 0
     }
 
-    /// Whether its memory can be read without the kernel's help. Memory of on-demand regions may come and go.
-    pub(super) fn is_directly_readable(&self) -> bool {
-        self.is_steady && self.access & ON_DEMAND == 0
-    }
-
     pub(super) fn is_locally_writable(&self) -> bool {
         self.access & LOCAL_WRITE != 0
     }
@@ -46,8 +41,6 @@ pub enum Release {
     Unmap,
     /// free, realloc: the allocator may give the memory to another owner.
     Free,
-    /// mprotect: the program may no longer read the memory. The device may.
-    Protect,
 }
 
 impl Model {
@@ -126,12 +119,7 @@ impl Model {
     pub fn release_memory(&mut self, address: u64, length: u64, how: Release, site: Site) {
         let span = (address, address.saturating_add(length));
         let regions = self.spans.overlapping(span);
-        for region in &regions {
-            if let Some(mr) = self.mrs.get_mut(region) {
-                mr.is_steady = false;
-            }
-        }
-        if regions.is_empty() || how == Release::Protect {
+        if regions.is_empty() || length == 0 {
             return;
         }
         if how == Release::Unmap {
@@ -214,8 +202,6 @@ impl Model {
         mr.created = site.stack;
         if let Some((address, length)) = change.range {
             (mr.address, mr.iova, mr.length) = (Some(address), address, length);
-            // The new memory may be a thread's stack, which the C library unmaps by itself.
-            mr.is_steady = false;
         }
         let changed = mr.clone();
         self.enter_key(handle, &changed);

@@ -154,7 +154,7 @@ impl Model {
             self.counters.buffers_skipped += 1;
             return None;
         }
-        memory.digest(&spans, self.is_steady(poster.context, &request.sges))
+        memory.digest(&spans)
     }
 }
 

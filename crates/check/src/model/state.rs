@@ -15,9 +15,8 @@ use crate::rule::Rule;
 
 /// Access to the program's memory.
 pub trait Memory {
-    /// A digest of the bytes in these ranges of address and length, or `None` if they cannot be read. `is_steady`: the program
-    /// has taken none of this memory away since it registered it.
-    fn digest(&mut self, ranges: &[(u64, u64)], is_steady: bool) -> Option<u64>;
+    /// A digest of the bytes in these ranges of address and length, or `None` if they cannot be read.
+    fn digest(&mut self, ranges: &[(u64, u64)]) -> Option<u64>;
 }
 
 /// Counts for the last line of a process's reports.

@@ -57,7 +57,7 @@ impl TestMemory {
 }
 
 impl Memory for TestMemory {
-    fn digest(&mut self, ranges: &[(u64, u64)], _: bool) -> Option<u64> {
+    fn digest(&mut self, ranges: &[(u64, u64)]) -> Option<u64> {
         let within =
             |(start, length): &(u64, u64)| self.changes.range(*start..start + length).map(|(_, n)| n).sum::<u64>();
         Some(ranges.iter().map(within).sum())
@@ -117,7 +117,6 @@ impl Program {
             access,
             lkey,
             is_cached,
-            is_steady: true,
             created: 0,
         };
         self.model.add_mr(self::region(region), mr, site("ibv_reg_mr"));
