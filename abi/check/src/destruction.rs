@@ -4,6 +4,7 @@ use libc::c_int;
 use weft_check::model::{Handle, Kind, Site};
 
 use crate::call::Call;
+use crate::errno;
 
 /// Passes on a call that destroys an object, and tells the model before and after it.
 pub fn destroy(call: &Call, kind: Kind, object: Handle, next: impl FnOnce() -> c_int) -> c_int {
@@ -12,10 +13,8 @@ pub fn destroy(call: &Call, kind: Kind, object: Handle, next: impl FnOnce() -> c
     if result != 0
         && let Some(removed) = removed
     {
-        // Some libraries return the error's number, others -1 with errno.
-        // SAFETY: this thread's own.
-        let error = if result < 0 { unsafe { *libc::__errno_location() } } else { result };
-        call.tell(|model, _: Site| model.destroy_failed(object, removed, error == libc::EBUSY, site));
+        let is_busy = errno::of_result(result) == libc::EBUSY;
+        call.tell(|model, _: Site| model.destroy_failed(object, removed, is_busy, site));
     }
     result
 }

@@ -16,7 +16,7 @@ use crate::call::Call;
 use crate::extended;
 use crate::next::next;
 use crate::table::{self, ExtendedCalls, Originals};
-use crate::{posting, state};
+use crate::{posting, reporter, state};
 
 /// Devices whose vendor's library has calls of its own (`mlx5dv_*`, `efadv_*`) that make queue pairs and keys.
 const DIRECT_VERBS: [&str; 5] = ["mlx5", "mlx4", "efa", "hns", "mana"];
@@ -35,10 +35,8 @@ pub unsafe fn opened(call: &Call, context: *mut ibv_context) {
         let originals =
             Originals { ops: (*context).ops, extended: (!extended.is_null()).then(|| ExtendedCalls::read(extended)) };
         let calls = originals.extended;
-        if !state::with(|state| {
-            state.writer.open();
-            table::insert(context, originals)
-        }) {
+        reporter::open();
+        if !state::with(|_| table::insert(context, originals)) {
             return;
         }
         let device = CStr::from_ptr((*(*context).device).name.as_ptr()).to_string_lossy().into_owned();

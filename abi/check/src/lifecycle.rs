@@ -8,7 +8,7 @@ use weft_check::model::limits;
 use crate::call::Call;
 use crate::devices;
 use crate::exports::{fork_is_protected, regions_changed};
-use crate::{order, state};
+use crate::{extended, order, reporter, state};
 
 /// The directory for reports.
 const REPORT_VARIABLE: &str = "WEFT_CHECK_REPORT";
@@ -34,7 +34,8 @@ extern "C" fn construct() {
     let mut frame = std::ptr::null_mut();
     // SAFETY: room for one frame.
     unsafe { libc::backtrace(&mut frame, 1) };
-    state::start(dir.into(), bytes.unwrap_or(limits::SNAPSHOT_BYTES_MAX));
+    reporter::start(dir.into());
+    state::start(bytes.unwrap_or(limits::SNAPSHOT_BYTES_MAX));
     // SAFETY: functions of a library that stays loaded.
     unsafe {
         libc::atexit(finish);
@@ -45,12 +46,12 @@ extern "C" fn construct() {
 /// Reports leaks and the totals, if the process used a device.
 extern "C" fn finish() {
     let Some(call) = Call::enter_unnoted("exit") else { return };
-    if !state::with(|state| state.writer.is_open()) {
+    if !reporter::is_open() {
         return;
     }
     devices::read_last_events(&call);
     call.tell(|model, site| model.check_leaks(site));
-    state::with(|state| state.finish());
+    reporter::finish(state::with(|state| state.model.counters()));
     state::stop();
 }
 
@@ -64,7 +65,9 @@ extern "C" fn before_fork() {
     {
         call.tell(|model, site| model.check_fork(is_protected, site));
     }
+    extended::before_fork();
     state::before_fork();
+    reporter::before_fork();
     // Other libraries' handlers run until the fork is over, and this thread holds the lock: what they free passes unchecked.
     IS_FORKING.store(call.is_some(), Ordering::Relaxed);
     std::mem::forget(call);
@@ -77,13 +80,17 @@ fn forking_call() -> Option<Call> {
 
 extern "C" fn after_fork() {
     let _call = forking_call();
+    reporter::after_fork();
     state::after_fork();
+    extended::after_fork();
 }
 
 extern "C" fn in_child() {
     order::reset();
+    extended::in_child();
     // Memory that the state frees passes unchecked.
     let _call = forking_call();
+    reporter::in_child();
     state::in_child();
     regions_changed();
 }

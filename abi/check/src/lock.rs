@@ -70,3 +70,41 @@ impl Drop for Locked<'_> {
         set_cancel_state(self.cancel_state);
     }
 }
+
+/// A value under a lock.
+pub struct Guarded<T> {
+    lock: Lock,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the lock lets one thread at a time reach the value.
+unsafe impl<T: Send> Sync for Guarded<T> {}
+
+impl<T> Guarded<T> {
+    /// Under an unlocked one.
+    pub const fn new(value: T) -> Guarded<T> {
+        Guarded { lock: Lock::new(), value: UnsafeCell::new(value) }
+    }
+
+    /// Runs `f` on the value. A thread that comes back to the same lock waits for ever.
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        let _locked = self.lock.lock();
+        // SAFETY: the lock is held until `f` has returned, and every other reference needs it.
+        f(unsafe { &mut *self.value.get() })
+    }
+
+    /// Before a fork: waits until no other thread is inside, so that the child has a whole value.
+    pub fn before_fork(&self) {
+        self.lock.acquire();
+    }
+
+    /// After a fork, in the parent.
+    pub fn after_fork(&self) {
+        self.lock.release();
+    }
+
+    /// After a fork, in the child.
+    pub fn in_child(&self) {
+        self.lock.reset();
+    }
+}

@@ -18,16 +18,39 @@ pub struct Symbols {
     modules: HashMap<String, Vec<Function>>,
 }
 
+/// A return address, and the loader's knowledge of it.
+pub struct Location {
+    address: usize,
+    module: Option<Module>,
+}
+
+struct Module {
+    path: String,
+    base: usize,
+    /// The exported function before the address.
+    function: Option<String>,
+}
+
+/// Asks the loader about a return address. It waits for the loader's lock: the calling thread holds none of this library's.
+pub fn locate(address: usize) -> Location {
+    // The call is before the address that it returns to.
+    let module = lookup(address.saturating_sub(1)).map(|info| Module {
+        path: path(&info).unwrap_or_else(|| "??".to_owned()),
+        base: info.dli_fbase.addr(),
+        function: text(info.dli_sname),
+    });
+    Location { address, module }
+}
+
 impl Symbols {
     /// `function (module+0xoffset)` of a return address.
-    pub fn name(&mut self, address: usize) -> String {
-        // The call is before the address that it returns to.
-        let Some(info) = lookup(address.saturating_sub(1)) else { return format!("?? ({address:#x})") };
-        let module = path(&info).unwrap_or_else(|| "??".to_owned());
-        let offset = address.wrapping_sub(info.dli_fbase.addr());
-        let exported = text(info.dli_sname);
-        let function = exported.or_else(|| self.find(&module, offset.saturating_sub(1) as u64, info.dli_fbase.addr()));
-        format!("{} ({module}+{offset:#x})", function.as_deref().unwrap_or("??"))
+    pub fn name(&mut self, location: &Location) -> String {
+        let address = location.address;
+        let Some(Module { path, base, function }) = &location.module else { return format!("?? ({address:#x})") };
+        let offset = address.wrapping_sub(*base);
+        let found = if function.is_none() { self.find(path, offset.saturating_sub(1) as u64, *base) } else { None };
+        let function = function.as_deref().or(found.as_deref()).unwrap_or("??");
+        format!("{function} ({path}+{offset:#x})")
     }
 
     fn find(&mut self, module: &str, offset: u64, base: usize) -> Option<String> {

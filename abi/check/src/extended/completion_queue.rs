@@ -1,7 +1,6 @@
 //! Completion queues that programs poll in place (`ibv_start_poll`).
 
-use std::collections::HashMap;
-use std::sync::{LazyLock, PoisonError, RwLock};
+use std::collections::BTreeMap;
 
 use libc::c_int;
 use weft_abi_types::{ibv_cq_ex, ibv_poll_cq_attr};
@@ -9,6 +8,7 @@ use weft_check::model::Completion;
 
 use crate::arguments::handle;
 use crate::call::Call;
+use crate::lock::Guarded;
 
 type StartPoll = unsafe extern "C" fn(*mut ibv_cq_ex, *mut ibv_poll_cq_attr) -> c_int;
 type NextPoll = unsafe extern "C" fn(*mut ibv_cq_ex) -> c_int;
@@ -21,7 +21,7 @@ pub struct Polls {
 }
 
 /// The library's calls of each queue.
-static QUEUES: LazyLock<RwLock<HashMap<u64, Polls>>> = LazyLock::new(RwLock::default);
+static QUEUES: Guarded<BTreeMap<u64, Polls>> = Guarded::new(BTreeMap::new());
 
 /// Replaces the calls of a new queue.
 ///
@@ -31,7 +31,7 @@ pub unsafe fn wrap(cq: *mut ibv_cq_ex) {
     // SAFETY: the caller's promise.
     unsafe {
         let polls = Polls { start: (*cq).start_poll, next: (*cq).next_poll };
-        QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(handle(cq), polls);
+        QUEUES.with(|queues| queues.insert(handle(cq), polls));
         (*cq).start_poll = polls.start.map(|_| start_poll as StartPoll);
         (*cq).next_poll = polls.next.map(|_| next_poll as NextPoll);
     }
@@ -39,21 +39,36 @@ pub unsafe fn wrap(cq: *mut ibv_cq_ex) {
 
 /// Takes out a queue that is about to be destroyed.
 pub fn take(cq: u64) -> Option<Polls> {
-    QUEUES.write().unwrap_or_else(PoisonError::into_inner).remove(&cq)
+    QUEUES.with(|queues| queues.remove(&cq))
 }
 
 /// Puts a queue back that could not be destroyed.
 pub fn give_back(cq: u64, polls: Polls) {
-    QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(cq, polls);
+    QUEUES.with(|queues| queues.insert(cq, polls));
 }
 
 /// Whether the queue is extended. Its library's lock orders its pollers, and is held between their calls.
 pub fn is_extended(cq: u64) -> bool {
-    QUEUES.read().unwrap_or_else(PoisonError::into_inner).contains_key(&cq)
+    QUEUES.with(|queues| queues.contains_key(&cq))
+}
+
+/// Before a fork.
+pub fn before_fork() {
+    QUEUES.before_fork();
+}
+
+/// After a fork, in the parent.
+pub fn after_fork() {
+    QUEUES.after_fork();
+}
+
+/// After a fork, in the child: the calls of its parent's queues still go to their library.
+pub fn in_child() {
+    QUEUES.in_child();
 }
 
 fn polls(cq: *mut ibv_cq_ex) -> Option<Polls> {
-    QUEUES.read().unwrap_or_else(PoisonError::into_inner).get(&handle(cq)).copied()
+    QUEUES.with(|queues| queues.get(&handle(cq)).copied())
 }
 
 unsafe extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> c_int {

@@ -1,7 +1,6 @@
 //! Queue pairs whose requests programs build call by call (`ibv_wr_start` to `ibv_wr_complete`).
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
+use std::collections::BTreeMap;
 
 use libc::{c_int, c_void};
 use weft_abi_types::{
@@ -13,6 +12,7 @@ use weft_check::model::{Opcode, QpState, SendFlags, SendRequest, Sge};
 
 use crate::arguments::{self, handle};
 use crate::call::Call;
+use crate::lock::Guarded;
 use crate::next::next;
 
 /// Requests between start and complete; the model sees no more.
@@ -23,41 +23,49 @@ const INLINE: u32 = 8;
 /// The library's calls of a queue pair, and the requests that the program builds.
 pub struct Queue {
     calls: Calls,
-    built: Mutex<Vec<SendRequest>>,
+    built: Vec<SendRequest>,
 }
 
-impl Queue {
-    fn built(&self) -> MutexGuard<'_, Vec<SendRequest>> {
-        self.built.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+static QUEUES: Guarded<BTreeMap<u64, Queue>> = Guarded::new(BTreeMap::new());
 
-    /// Changes the request that the program is building.
-    fn set(&self, f: impl FnOnce(&mut SendRequest)) {
-        if let Some(request) = self.built().last_mut() {
-            f(request);
-        }
-    }
+/// Reads or changes a queue pair, if it has these calls.
+fn with<R>(qp: *mut ibv_qp_ex, f: impl FnOnce(&mut Queue) -> R) -> Option<R> {
+    QUEUES.with(|queues| queues.get_mut(&handle(qp)).map(f))
 }
 
-static QUEUES: LazyLock<RwLock<HashMap<u64, Arc<Queue>>>> = LazyLock::new(RwLock::default);
-
-fn queue(qp: *mut ibv_qp_ex) -> Option<Arc<Queue>> {
-    QUEUES.read().unwrap_or_else(PoisonError::into_inner).get(&handle(qp)).cloned()
+/// Changes the request that the program is building.
+fn set(qp: *mut ibv_qp_ex, f: impl FnOnce(&mut SendRequest)) {
+    with(qp, |queue| queue.built.last_mut().map(f));
 }
 
 /// Whether the queue pair has these calls. Its library's lock orders its posts, and is held between the calls.
 pub fn is_extended(qp: u64) -> bool {
-    QUEUES.read().unwrap_or_else(PoisonError::into_inner).contains_key(&qp)
+    QUEUES.with(|queues| queues.contains_key(&qp))
 }
 
 /// Takes out a queue pair that is about to be destroyed.
-pub fn take(qp: u64) -> Option<Arc<Queue>> {
-    QUEUES.write().unwrap_or_else(PoisonError::into_inner).remove(&qp)
+pub fn take(qp: u64) -> Option<Queue> {
+    QUEUES.with(|queues| queues.remove(&qp))
 }
 
 /// Puts a queue pair back that could not be destroyed.
-pub fn give_back(qp: u64, queue: Arc<Queue>) {
-    QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(qp, queue);
+pub fn give_back(qp: u64, queue: Queue) {
+    QUEUES.with(|queues| queues.insert(qp, queue));
+}
+
+/// Before a fork.
+pub fn before_fork() {
+    QUEUES.before_fork();
+}
+
+/// After a fork, in the parent.
+pub fn after_fork() {
+    QUEUES.after_fork();
+}
+
+/// After a fork, in the child: the calls of its parent's queue pairs still go to their library.
+pub fn in_child() {
+    QUEUES.in_child();
 }
 
 /// Replaces the calls of a new queue pair that was created with them.
@@ -73,10 +81,9 @@ pub unsafe fn wrap(qp: *mut ibv_qp, attr: &ibv_qp_init_attr_ex) {
     unsafe {
         let qp = convert(qp);
         if !qp.is_null() {
-            let queue = Queue { calls: Calls::read(qp, attr.send_ops_flags), built: Mutex::default() };
-            let queue = Arc::new(queue);
-            QUEUES.write().unwrap_or_else(PoisonError::into_inner).insert(handle(qp), queue.clone());
-            queue.calls.replace(qp);
+            let calls = Calls::read(qp, attr.send_ops_flags);
+            QUEUES.with(|queues| queues.insert(handle(qp), Queue { calls, built: Vec::new() }));
+            calls.replace(qp);
         }
     }
 }
@@ -91,6 +98,7 @@ fn has_operations(created_with: u64, needed: &[u32]) -> bool {
 macro_rules! calls {
     ($($name:ident($($arg:ty),*) $(-> $ret:ty)? $([$operation:ident])?;)*) => {
         /// Calls of a queue pair. A call that it was not created with is `None`.
+        #[derive(Clone, Copy)]
         struct Calls {
             $($name: Option<unsafe extern "C" fn(*mut ibv_qp_ex $(, $arg)*) $(-> $ret)?>,)*
         }
@@ -142,25 +150,25 @@ calls! {
 }
 
 /// Begins a request in the model's view.
-unsafe fn begin(queue: &Queue, qp: *mut ibv_qp_ex, opcode: Opcode, remote_address: u64) {
-    let mut built = queue.built();
-    if built.len() < BUILT_MAX {
-        // SAFETY: the caller's promise: a live queue pair.
-        let (wr_id, flags) = unsafe { ((*qp).wr_id, (*qp).wr_flags) };
-        let sges = Vec::new();
-        built.push(SendRequest { wr_id, opcode, flags: SendFlags(flags), sges, remote_address, ah: 0, binding: None });
-    }
+unsafe fn begin(qp: *mut ibv_qp_ex, opcode: Opcode, remote_address: u64) {
+    // SAFETY: the caller's promise: a live queue pair.
+    let (wr_id, flags) = unsafe { ((*qp).wr_id, SendFlags((*qp).wr_flags)) };
+    let request = SendRequest { wr_id, opcode, flags, sges: Vec::new(), remote_address, ah: 0, binding: None };
+    with(qp, |queue| {
+        if queue.built.len() < BUILT_MAX {
+            queue.built.push(request);
+        }
+    });
 }
 
 /// Defines the calls that begin a request.
 macro_rules! operations {
     ($($name:ident($($arg:ident: $type:ty),*) is $opcode:expr, remote $remote:expr;)*) => {$(
         unsafe extern "C" fn $name(qp: *mut ibv_qp_ex $(, $arg: $type)*) {
-            let Some(queue) = queue(qp) else { return };
             // SAFETY: the program's promise to the call of this name.
             unsafe {
-                begin(&queue, qp, $opcode, $remote);
-                if let Some(next) = queue.calls.$name {
+                begin(qp, $opcode, $remote);
+                if let Some(next) = with(qp, |queue| queue.calls.$name).flatten() {
                     next(qp $(, $arg)*);
                 }
             }
@@ -187,11 +195,10 @@ operations! {
 macro_rules! setters {
     ($($name:ident($($arg:ident: $type:ty),*) sets |$request:ident| $set:expr;)*) => {$(
         unsafe extern "C" fn $name(qp: *mut ibv_qp_ex $(, $arg: $type)*) {
-            let Some(queue) = queue(qp) else { return };
             // SAFETY: the program's promise to the call of this name.
             unsafe {
-                queue.set(|$request| $set);
-                if let Some(next) = queue.calls.$name {
+                set(qp, |$request| $set);
+                if let Some(next) = with(qp, |queue| queue.calls.$name).flatten() {
                     next(qp $(, $arg)*);
                 }
             }
@@ -218,48 +225,45 @@ fn set_inline(request: &mut SendRequest, lengths: impl IntoIterator<Item = usize
 }
 
 unsafe extern "C" fn wr_bind_mw(qp: *mut ibv_qp_ex, mw: *mut ibv_mw, rkey: u32, info: *const ibv_mw_bind_info) {
-    let Some(queue) = queue(qp) else { return };
     // SAFETY: the program's promise to ibv_wr_bind_mw.
     unsafe {
-        begin(&queue, qp, Opcode::BIND_WINDOW, 0);
-        queue.set(|request| request.binding = Some(arguments::binding(handle(mw), &*info)));
-        if let Some(next) = queue.calls.wr_bind_mw {
+        begin(qp, Opcode::BIND_WINDOW, 0);
+        let binding = info.as_ref().map(|info| arguments::binding(handle(mw), info));
+        set(qp, |request| request.binding = binding);
+        if let Some(next) = with(qp, |queue| queue.calls.wr_bind_mw).flatten() {
             next(qp, mw, rkey, info);
         }
     }
 }
 
 unsafe extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
-    let Some(queue) = queue(qp) else { return };
     // SAFETY: the program's promise to ibv_wr_start. Its library keeps other threads out until the requests are complete.
     unsafe {
-        if let Some(next) = queue.calls.wr_start {
+        if let Some(next) = with(qp, |queue| queue.calls.wr_start).flatten() {
             next(qp);
         }
     }
-    queue.built().clear();
+    with(qp, |queue| queue.built.clear());
 }
 
 unsafe extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
-    let Some(queue) = queue(qp) else { return };
-    queue.built().clear();
+    with(qp, |queue| queue.built.clear());
     // SAFETY: the program's promise to ibv_wr_abort.
     unsafe {
-        if let Some(next) = queue.calls.wr_abort {
+        if let Some(next) = with(qp, |queue| queue.calls.wr_abort).flatten() {
             next(qp);
         }
     }
 }
 
 unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
-    let Some(queue) = queue(qp) else { return libc::EINVAL };
-    let Some(next) = queue.calls.wr_complete else { return libc::EINVAL };
-    let built = std::mem::take(&mut *queue.built());
+    let taken = with(qp, |queue| (queue.calls.wr_complete, std::mem::take(&mut queue.built)));
+    let Some((Some(next), built)) = taken else { return libc::EINVAL };
     // SAFETY: the program's promise to ibv_wr_complete.
     unsafe {
         let Some(call) = Call::enter("ibv_wr_complete") else { return next(qp) };
         let (count, state) = (built.len(), QpState::from_verbs((*qp).qp_base.state));
-        // No turn: the library holds its own lock since wr_start.
+        // No queue lock: the library holds its own since wr_start.
         call.tell_with_memory(|model, memory, site| {
             for request in built {
                 model.post_send(handle(qp), state, request, memory, site);

@@ -97,11 +97,6 @@ impl Model {
         }
     }
 
-    /// Whether a call brought up a breach.
-    pub fn has_findings(&self) -> bool {
-        !self.findings.is_empty()
-    }
-
     /// Returns the breaches since the last time.
     pub fn take_findings(&mut self) -> Vec<Finding> {
         std::mem::take(&mut self.findings)
