@@ -10,4 +10,3 @@ mod queues;
 mod waits;
 
 pub use device::fork_is_protected;
-pub use process::regions_changed;

@@ -9,6 +9,7 @@
 //! Without WEFT_CHECK_REPORT in the environment every call passes on at once.
 
 mod arguments;
+mod bounds;
 mod call;
 mod destruction;
 mod devices;

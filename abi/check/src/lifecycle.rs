@@ -5,9 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weft_check::model::limits;
 
+use crate::bounds;
 use crate::call::Call;
 use crate::devices;
-use crate::exports::{fork_is_protected, regions_changed};
+use crate::exports::fork_is_protected;
 use crate::{extended, order, reporter, state};
 
 /// The directory for reports.
@@ -92,5 +93,5 @@ extern "C" fn in_child() {
     let _call = forking_call();
     reporter::in_child();
     state::in_child();
-    regions_changed();
+    bounds::regions_changed();
 }

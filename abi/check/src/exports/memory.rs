@@ -10,8 +10,8 @@ use weft_abi_types::{
 use weft_check::model::{Kind, Reregistration};
 
 use crate::arguments::{self, handle};
+use crate::bounds;
 use crate::call::Call;
-use crate::exports::process;
 use crate::next::next;
 use crate::{destruction, extended};
 
@@ -37,7 +37,7 @@ unsafe fn register(name: &'static str, request: &Registration, next: impl FnOnce
         let mut model = unsafe { arguments::mr(mr, request.address, request.iova, request.length, request.access) };
         model.is_cached = call.is_from_cache();
         call.tell(|state, site| state.add_mr(handle(mr), model, site));
-        process::regions_changed();
+        bounds::regions_changed();
     }
     mr
 }
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn ibv_rereg_mr(
                 lkey: (*mr).lkey,
             };
             call.tell(|model, site| model.reregistered(handle(mr), &change, site));
-            process::regions_changed();
+            bounds::regions_changed();
         }
         result
     }
@@ -201,6 +201,6 @@ pub unsafe extern "C" fn ibv_dereg_mr(mr: *mut ibv_mr) -> c_int {
     call.tell(|model, site| model.check_region_unused(handle(mr), site));
     // SAFETY: the caller's promise.
     let result = destruction::destroy(&call, Kind::Mr, handle(mr), || unsafe { next(mr) });
-    process::regions_changed();
+    bounds::regions_changed();
     result
 }

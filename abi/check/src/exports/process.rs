@@ -2,36 +2,42 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use libc::{c_int, size_t};
-use weft_check::model::Release;
+use weft_check::model::{Finding, Release};
 
 use crate::arguments::handle;
+use crate::bounds;
 use crate::call::Call;
 use crate::next::{Next, next};
-use crate::state;
 
-/// Bounds of registered memory: calls outside them cost nothing.
-static LOWEST: AtomicU64 = AtomicU64::new(u64::MAX);
-static HIGHEST: AtomicU64 = AtomicU64::new(0);
-
-/// Reads the bounds after a registration or deregistration.
-pub fn regions_changed() {
-    let (low, high) = state::with(|state| state.model.registered_bounds()).unwrap_or((u64::MAX, 0));
-    LOWEST.store(low, Ordering::Relaxed);
-    HIGHEST.store(high, Ordering::Relaxed);
+/// Breaches of a call that takes memory away. They are looked for before the call, because another thread may get the memory
+/// as soon as it is free, and reported if the call succeeds.
+struct Releases {
+    call: Call,
+    /// The breaches in each range.
+    findings: Vec<Vec<Finding>>,
 }
 
-fn may_be_registered(address: u64, length: u64) -> bool {
-    address < HIGHEST.load(Ordering::Relaxed) && LOWEST.load(Ordering::Relaxed) < address.saturating_add(length)
-}
+impl Releases {
+    /// `None` if no range may be registered. A range is an address and a length.
+    fn foresee(name: &'static str, ranges: &[(u64, u64)], how: Release) -> Option<Releases> {
+        if !ranges.iter().any(|(address, length)| bounds::may_be_registered(*address, *length)) {
+            return None;
+        }
+        let call = Call::enter_unnoted(name)?;
+        let find = |(address, length): &(u64, u64)| {
+            call.foresee(|model, site| model.release_memory(*address, *length, how, site))
+        };
+        let findings = ranges.iter().map(find).collect();
+        Some(Releases { call, findings })
+    }
 
-fn release(name: &'static str, address: u64, length: u64, how: Release) {
-    if may_be_registered(address, length)
-        && let Some(call) = Call::enter_unnoted(name)
-    {
-        call.tell_briefly(|model, _, site| model.release_memory(address, length, how, site));
+    /// The call took this range away.
+    fn report(&mut self, range: usize) {
+        if let Some(findings) = self.findings.get_mut(range) {
+            self.call.report(std::mem::take(findings));
+        }
     }
 }
 
@@ -46,12 +52,14 @@ type Free = unsafe extern "C" fn(*mut c_void);
 /// As the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
-    release("munmap", handle(address), length as u64, Release::Unmap);
-    match next!(munmap: Munmap) {
-        // SAFETY: the caller's promise.
-        Some(next) => unsafe { next(address, length) },
-        None => -1,
+    let Some(next) = next!(munmap: Munmap) else { return -1 };
+    let releases = Releases::foresee("munmap", &[(handle(address), length as u64)], Release::Unmap);
+    // SAFETY: the caller's promise.
+    let result = unsafe { next(address, length) };
+    if let Some(mut releases) = releases.filter(|_| result == 0) {
+        releases.report(0);
     }
+    result
 }
 
 /// mremap(2). The fifth argument is read whether or not the flags ask for it, as in a system call.
@@ -67,11 +75,15 @@ pub unsafe extern "C" fn mremap(
     to: *mut c_void,
 ) -> *mut c_void {
     let Some(next) = next!(mremap: Mremap) else { return libc::MAP_FAILED };
+    let at = handle(address);
+    let shrunk = (at.saturating_add(new_length as u64), length.saturating_sub(new_length) as u64);
+    let target = (handle(to), if flags & libc::MREMAP_FIXED == 0 { 0 } else { new_length as u64 });
+    let releases = Releases::foresee("mremap", &[(at, length as u64), shrunk, target], Release::Unmap);
     // SAFETY: the caller's promise.
     let moved = unsafe { next(address, length, new_length, flags, to) };
-    if moved != libc::MAP_FAILED && (moved != address || new_length < length) {
-        let kept = if moved == address { new_length } else { 0 };
-        release("mremap", handle(address) + kept as u64, (length - kept) as u64, Release::Unmap);
+    if let Some(mut releases) = releases.filter(|_| moved != libc::MAP_FAILED) {
+        releases.report(usize::from(moved == address));
+        releases.report(2);
     }
     moved
 }
@@ -89,10 +101,13 @@ thread_local! {
 /// As the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(pointer: *mut c_void) {
-    if may_be_registered(handle(pointer), 1) && !pointer.is_null() {
+    if bounds::may_be_registered(handle(pointer), 1) && !pointer.is_null() {
         // SAFETY: the caller's promise: a block of the allocator.
         let length = unsafe { libc::malloc_usable_size(pointer) };
-        release("free", handle(pointer), length as u64, Release::Free);
+        // The call does not fail.
+        if let Some(mut releases) = Releases::foresee("free", &[(handle(pointer), length as u64)], Release::Free) {
+            releases.report(0);
+        }
     }
     // Thread-local storage is out of bounds later on: the loader calls this function while it brings a thread's up to date.
     let mut next = FREE.known();
@@ -118,15 +133,19 @@ pub unsafe extern "C" fn free(pointer: *mut c_void) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(pointer: *mut c_void, length: size_t) -> *mut c_void {
     let Some(next) = next!(realloc: Realloc) else { return std::ptr::null_mut() };
-    if pointer.is_null() || !may_be_registered(handle(pointer), 1) {
+    if pointer.is_null() || !bounds::may_be_registered(handle(pointer), 1) {
         // SAFETY: the caller's promise.
         return unsafe { next(pointer, length) };
     }
-    let old = handle(pointer);
     // SAFETY: the caller's promise: a block of the allocator.
-    let (usable, moved) = unsafe { (libc::malloc_usable_size(pointer), next(pointer, length)) };
-    if !moved.is_null() && handle(moved) != old {
-        release("realloc", old, usable as u64, Release::Free);
+    let usable = unsafe { libc::malloc_usable_size(pointer) };
+    let old = handle(pointer);
+    let releases = Releases::foresee("realloc", &[(old, usable as u64)], Release::Free);
+    // SAFETY: the caller's promise.
+    let moved = unsafe { next(pointer, length) };
+    let is_freed = if moved.is_null() { length == 0 } else { handle(moved) != old };
+    if let Some(mut releases) = releases.filter(|_| is_freed) {
+        releases.report(0);
     }
     moved
 }

@@ -12,8 +12,8 @@ use weft_abi_types::{
 use weft_check::model::{Cq, Kind, Pd, Srq};
 
 use crate::arguments::{self, handle, some};
+use crate::bounds;
 use crate::call::Call;
-use crate::exports::regions_changed;
 use crate::extended::{completion_queue, queue_pair};
 use crate::table::{self, ExtendedCalls};
 
@@ -187,7 +187,7 @@ pub unsafe fn register_ex(
         let mut model = unsafe { arguments::mr(mr, address, iova, attr.length, attr.access.cast_unsigned()) };
         model.is_cached = call.is_from_cache();
         call.tell(|state, site| state.add_mr(handle(mr), model, site));
-        regions_changed();
+        bounds::regions_changed();
     }
     mr
 }
