@@ -19,6 +19,14 @@ fn set_cancel_state(new: c_int) -> c_int {
     old
 }
 
+/// Runs `f`, in which the thread cannot be cancelled.
+pub fn uncancelled<R>(f: impl FnOnce() -> R) -> R {
+    let before = set_cancel_state(PTHREAD_CANCEL_DISABLE);
+    let result = f();
+    set_cancel_state(before);
+    result
+}
+
 /// A pthread mutex.
 pub struct Lock(UnsafeCell<libc::pthread_mutex_t>);
 

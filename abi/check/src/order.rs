@@ -10,7 +10,7 @@ const COUNT: usize = 64;
 static LOCKS: [Lock; COUNT] = [const { Lock::new() }; COUNT];
 
 /// Holds the turn of the queue at this address; `None` if the library's own lock orders its users. No thread holds two.
-pub fn turn_of(queue: u64) -> Option<Locked<'static>> {
+pub fn lock_of(queue: u64) -> Option<Locked<'static>> {
     if extended::has_own_order(queue) {
         return None;
     }

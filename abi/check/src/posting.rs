@@ -45,7 +45,7 @@ pub unsafe extern "C" fn post_send(qp: *mut ibv_qp, wr: *mut ibv_send_wr, bad: *
         let Some(call) = Call::enter("ibv_post_send") else { return next(qp, wr, bad) };
         let (state, kind) = (QpState::from_verbs((*qp).state), QpKind::from_verbs((*qp).qp_type));
         let wrs = arguments::list(wr, |wr| wr.next);
-        let _turn = order::turn_of(handle(qp));
+        let _queue = order::lock_of(handle(qp));
         call.tell_with_memory(|model, memory, site| {
             for wr in &wrs {
                 model.post_send(handle(qp), state, arguments::send_request(wr, kind), memory, site);
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn post_recv(qp: *mut ibv_qp, wr: *mut ibv_recv_wr, bad: *
         let Some(call) = Call::enter("ibv_post_recv") else { return next(qp, wr, bad) };
         let state = QpState::from_verbs((*qp).state);
         let wrs = arguments::list(wr, |wr| wr.next);
-        let _turn = order::turn_of(handle(qp));
+        let _queue = order::lock_of(handle(qp));
         call.tell(|model, site| {
             for wr in &wrs {
                 model.post_receive(handle(qp), state, arguments::receive_request(wr), site);
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn post_srq_recv(srq: *mut ibv_srq, wr: *mut ibv_recv_wr, 
         let next = original!((*srq).context, post_srq_recv, libc::EINVAL);
         let Some(call) = Call::enter("ibv_post_srq_recv") else { return next(srq, wr, bad) };
         let wrs = arguments::list(wr, |wr| wr.next);
-        let _turn = order::turn_of(handle(srq));
+        let _queue = order::lock_of(handle(srq));
         call.tell(|model, site| {
             for wr in &wrs {
                 model.post_shared_receive(handle(srq), arguments::receive_request(wr), site);
@@ -108,10 +108,10 @@ pub unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, count: c_int, wc: *mut ibv_wc)
     unsafe {
         let next = original!((*cq).context, poll_cq, -libc::EINVAL);
         let Some(call) = Call::enter("ibv_poll_cq") else { return next(cq, count, wc) };
-        let _turn = order::turn_of(handle(cq));
-        let stashed = unstash(cq, count, wc);
-        let polled = next(cq, count - stashed, wc.add(usize::try_from(stashed).unwrap_or(0)));
-        let total = if polled < 0 && stashed == 0 { polled } else { stashed + polled.max(0) };
+        let _queue = order::lock_of(handle(cq));
+        let held = give_held(cq, count, wc);
+        let polled = next(cq, count - held, wc.add(usize::try_from(held).unwrap_or(0)));
+        let total = if polled < 0 && held == 0 { polled } else { held + polled.max(0) };
         if total > 0 {
             let completions = std::slice::from_raw_parts(wc, usize::try_from(total).unwrap_or(0));
             call.tell_briefly(|model, memory, site| {
@@ -127,13 +127,13 @@ fn completion(wc: &ibv_wc) -> Completion {
 }
 
 /// Gives the program the completions that [`crate::waiting`] took out of the queue.
-unsafe fn unstash(cq: *mut ibv_cq, count: c_int, wc: *mut ibv_wc) -> c_int {
-    if !state::has_stash() {
+unsafe fn give_held(cq: *mut ibv_cq, count: c_int, wc: *mut ibv_wc) -> c_int {
+    if !state::has_held() {
         return 0;
     }
     let count = usize::try_from(count).unwrap_or(0);
     state::with(|state| {
-        let Some(stash) = state.stash.get_mut(&handle(cq)) else { return 0 };
+        let Some(stash) = state.held.get_mut(&handle(cq)) else { return 0 };
         let mut given = 0;
         while given < count
             && let Some(completion) = stash.pop_front()
@@ -143,7 +143,7 @@ unsafe fn unstash(cq: *mut ibv_cq, count: c_int, wc: *mut ibv_wc) -> c_int {
             given += 1;
         }
         if stash.is_empty() {
-            state.stash.remove(&handle(cq));
+            state.held.remove(&handle(cq));
         }
         c_int::try_from(given).unwrap_or(0)
     })
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn bind_mw(qp: *mut ibv_qp, mw: *mut ibv_mw, bind: *mut ib
             binding: Some(arguments::binding(handle(mw), &(*bind).bind_info)),
         };
         let state = QpState::from_verbs((*qp).state);
-        let _turn = order::turn_of(handle(qp));
+        let _queue = order::lock_of(handle(qp));
         call.tell_with_memory(|model, memory, site| model.post_send(handle(qp), state, request, memory, site));
         let result = next(qp, mw, bind);
         if result != 0 {

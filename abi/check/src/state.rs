@@ -18,7 +18,7 @@ pub struct State {
     memory: ProcessMemory,
     pub stacks: Stacks,
     /// Completions that the checker took out of a queue and has not yet given to the program.
-    pub stash: HashMap<u64, VecDeque<ibv_wc>>,
+    pub held: HashMap<u64, VecDeque<ibv_wc>>,
     /// Waits for completion events.
     pub waits: Waits,
     snapshot_bytes_max: u64,
@@ -27,8 +27,8 @@ pub struct State {
 static STATE: Guarded<Option<State>> = Guarded::new(None);
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 
-/// Whether the stash was ever used.
-pub static HAS_STASH: AtomicBool = AtomicBool::new(false);
+/// Whether completions were ever held back.
+pub static HAS_HELD: AtomicBool = AtomicBool::new(false);
 
 /// Whether the program is checked.
 pub fn is_active() -> bool {
@@ -36,8 +36,8 @@ pub fn is_active() -> bool {
 }
 
 /// Whether the checker may hold completions of a queue.
-pub fn has_stash() -> bool {
-    HAS_STASH.load(Ordering::Relaxed)
+pub fn has_held() -> bool {
+    HAS_HELD.load(Ordering::Relaxed)
 }
 
 /// Begins to check the program. The library's constructor calls this before any other thread exists.
@@ -83,7 +83,7 @@ impl State {
             model: Model::new(snapshot_bytes_max),
             memory: ProcessMemory::default(),
             stacks,
-            stash: HashMap::new(),
+            held: HashMap::new(),
             waits: Waits::default(),
             snapshot_bytes_max,
         }

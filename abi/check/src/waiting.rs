@@ -6,7 +6,9 @@
 //! either, the mistake is certain. The checker then makes up the event, and the program goes on.
 
 use std::collections::VecDeque;
+use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use libc::c_int;
 use weft_abi_types::{ibv_comp_channel, ibv_cq, ibv_wc};
@@ -14,12 +16,12 @@ use weft_check::model::Handle;
 
 use crate::arguments::handle;
 use crate::call::{self, Call};
-use crate::{order, state, table};
+use crate::{errno, order, state, table};
 
 /// Another thread that polls the queue does so within this time.
-const GRACE_MS: c_int = 150;
+const GRACE_MS: u64 = 150;
 /// A wait that is looked at.
-const LONG_WAIT_MS: c_int = 150;
+const LONG_WAIT_MS: u64 = 150;
 /// Completions taken out of a queue at a time.
 const HELD_MAX: usize = 64;
 
@@ -47,29 +49,29 @@ pub fn channel_destroyed(channel: Handle) {
 
 /// Takes out the completions held back of a queue that is about to be destroyed.
 pub fn take_held(cq: Handle) -> VecDeque<ibv_wc> {
-    state::with(|state| state.stash.remove(&cq)).unwrap_or_default()
+    state::with(|state| state.held.remove(&cq)).unwrap_or_default()
 }
 
 /// Drops the completions held back of a queue pair that was destroyed or reset: adapters drop those that they still have, and
 /// the program may have freed what their wr_id points to.
 pub fn queue_pair_gone(cqs: [*mut ibv_cq; 2], number: u32) {
-    if !state::has_stash() {
+    if !state::has_held() {
         return;
     }
     state::with(|state| {
         for cq in cqs {
-            if let Some(held) = state.stash.get_mut(&handle(cq)) {
+            if let Some(held) = state.held.get_mut(&handle(cq)) {
                 held.retain(|completion| completion.qp_num != number);
             }
         }
-        state.stash.retain(|_, held| !held.is_empty());
+        state.held.retain(|_, held| !held.is_empty());
     });
 }
 
 /// Puts them back: the queue could not be destroyed.
 pub fn give_back(cq: Handle, held: VecDeque<ibv_wc>) {
     if !held.is_empty() {
-        state::with(|state| state.stash.insert(cq, held));
+        state::with(|state| state.held.insert(cq, held));
     }
 }
 
@@ -77,9 +79,9 @@ pub fn give_back(cq: Handle, held: VecDeque<ibv_wc>) {
 /// destroyed it, another thread may acknowledge its events, for which the library waits.
 pub fn queue_created(cq: Handle) {
     state::with(|state| {
-        state.stash.remove(&cq);
+        state.held.remove(&cq);
         state.waits.promised.remove(&cq);
-        state.waits.invented.remove(&cq);
+        state.waits.synthetic.remove(&cq);
     });
 }
 
@@ -95,13 +97,13 @@ pub unsafe fn hold(cq: *mut ibv_cq) {
         if channel.is_null() || !is_watched(handle(cq), handle(channel), (*channel).fd) {
             return;
         }
-        let _turn = order::turn_of(handle(cq));
+        let _queue = order::lock_of(handle(cq));
         let mut held = std::mem::zeroed::<[ibv_wc; HELD_MAX]>();
         let count = poll(cq, HELD_MAX as c_int, held.as_mut_ptr());
         let count = usize::try_from(count).unwrap_or(0).min(HELD_MAX);
         if count > 0 {
-            state::HAS_STASH.store(true, Ordering::Relaxed);
-            state::with(|state| state.stash.entry(handle(cq)).or_default().extend(&held[..count]));
+            state::HAS_HELD.store(true, Ordering::Relaxed);
+            state::with(|state| state.held.entry(handle(cq)).or_default().extend(&held[..count]));
         }
     }
 }
@@ -125,51 +127,64 @@ fn blocks(fd: c_int) -> bool {
 
 /// The armed queues of a channel that hold completions from before they were armed.
 fn undrained(call: &Call, channel: Handle) -> Vec<Handle> {
-    if !state::has_stash() {
+    if !state::has_held() {
         return Vec::new();
     }
     let armed = call.tell_briefly(|model, _, _| model.armed_queues(channel));
-    state::with(|state| armed.into_iter().filter(|cq| state.stash.contains_key(cq)).collect())
+    state::with(|state| armed.into_iter().filter(|cq| state.held.contains_key(cq)).collect())
 }
 
-/// Prepares a wait of the program for an event. Returns the queue whose event the checker makes up instead.
+/// The outcome of looking at a wait before it begins.
+pub enum Wait {
+    /// The library waits.
+    Library,
+    /// The checker makes up an event of this queue.
+    Synthetic(Handle),
+    /// A signal has ended the wait.
+    Interrupted,
+}
+
+/// Prepares a wait of the program for an event.
 ///
 /// # Safety
 /// A live channel.
-pub unsafe fn before_event(call: &Call, channel: *mut ibv_comp_channel) -> Option<Handle> {
+pub unsafe fn before_event(call: &Call, channel: *mut ibv_comp_channel) -> Wait {
     // SAFETY: the caller's promise.
     let fd = unsafe { (*channel).fd };
-    if is_ready_within(fd, 0) || !blocks(fd) {
-        return None;
+    if !blocks(fd) || wait_for(fd, 0) != Readiness::Quiet {
+        return Wait::Library;
     }
-    if undrained(call, handle(channel)).is_empty() {
-        if !is_ready_within(fd, LONG_WAIT_MS) && !call::have_several_threads() {
-            call.tell(|model, site| model.check_armed(handle(channel), site));
-        }
-        return None;
-    }
+    let is_drained = undrained(call, handle(channel)).is_empty();
     let promised = |cq: &Handle| state::with(|state| state.waits.promised.remove(cq));
     if let Some(cq) = undrained(call, handle(channel)).into_iter().find(promised) {
-        return Some(invent(call, cq));
+        return Wait::Synthetic(synthesize(call, cq));
     }
-    if is_ready_within(fd, GRACE_MS) {
-        return None;
+    match wait_for(fd, if is_drained { LONG_WAIT_MS } else { GRACE_MS }) {
+        Readiness::Ready => return Wait::Library,
+        Readiness::Interrupted => return Wait::Interrupted,
+        Readiness::Quiet => {}
     }
-    let cq = *undrained(call, handle(channel)).first()?;
+    if is_drained {
+        if !call::have_several_threads() {
+            call.tell(|model, site| model.check_armed(handle(channel), site));
+        }
+        return Wait::Library;
+    }
+    let Some(cq) = undrained(call, handle(channel)).first().copied() else { return Wait::Library };
     call.tell(|model, site| model.report_undrained(cq, site));
-    Some(invent(call, cq))
+    Wait::Synthetic(synthesize(call, cq))
 }
 
-fn invent(call: &Call, cq: Handle) -> Handle {
+fn synthesize(call: &Call, cq: Handle) -> Handle {
     call.tell_briefly(|model, _, _| model.take_event(cq));
-    state::with(|state| *state.waits.invented.entry(cq).or_default() += 1);
+    state::with(|state| *state.waits.synthetic.entry(cq).or_default() += 1);
     cq
 }
 
 /// The events of this acknowledgement that the library knows.
 pub fn known_events(cq: Handle, count: u32) -> u32 {
     state::with(|state| {
-        let Some(invented) = state.waits.invented.get_mut(&cq) else { return count };
+        let Some(invented) = state.waits.synthetic.get_mut(&cq) else { return count };
         let own = count.min(*invented);
         *invented -= own;
         count - own
@@ -217,13 +232,50 @@ pub fn promise(call: &Call, found: &[(c_int, Handle)]) {
 }
 
 /// The time that another thread gets to poll a queue.
-pub const fn grace_ms(limit_ms: c_int) -> c_int {
-    if limit_ms < 0 || limit_ms > GRACE_MS { GRACE_MS } else { limit_ms }
+pub fn grace_ms(limit_ms: c_int) -> c_int {
+    // A negative limit is none.
+    u64::try_from(limit_ms).map_or(GRACE_MS, |limit_ms| limit_ms.min(GRACE_MS)) as c_int
 }
 
-/// Whether the wait ends: an event, or a signal.
-fn is_ready_within(fd: c_int, limit_ms: c_int) -> bool {
-    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one descriptor. This is the wrapper below, which passes calls of a thread in a wrapper on.
-    unsafe { libc::poll(&mut poll, 1, limit_ms) != 0 }
+/// A descriptor after a wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Readiness {
+    /// A read does not wait.
+    Ready,
+    /// The time is over.
+    Quiet,
+    /// A signal arrived that ends system calls.
+    Interrupted,
+}
+
+fn wait_for(fd: c_int, limit_ms: u64) -> Readiness {
+    let end = Instant::now() + Duration::from_millis(limit_ms);
+    loop {
+        let left_ms = end.saturating_duration_since(Instant::now()).as_millis();
+        let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one descriptor. This is the wrapper of this library, which passes calls of a thread in a wrapper on.
+        let ready = unsafe { libc::poll(&mut poll, 1, c_int::try_from(left_ms).unwrap_or(c_int::MAX)) };
+        match ready {
+            0 => return Readiness::Quiet,
+            -1 if errno::get() == libc::EINTR && !handlers_restart_calls() => return Readiness::Interrupted,
+            -1 if errno::get() == libc::EINTR => {}
+            _ => return Readiness::Ready,
+        }
+    }
+}
+
+/// Whether system calls go on after every signal that the program handles (`SA_RESTART`). The library's read would then; the
+/// call in which the checker waits never does. A program with both kinds of handlers expects that the call may end.
+fn handlers_restart_calls() -> bool {
+    const SIGNALS: std::ops::RangeInclusive<c_int> = 1..=64;
+    SIGNALS.into_iter().all(|signal| {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: a place for the action, of which zeroes are a valid one. The C library refuses its own signals.
+        let action = unsafe {
+            libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
+            action.assume_init()
+        };
+        let has_handler = action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
+        !has_handler || action.sa_flags & libc::SA_RESTART != 0
+    })
 }

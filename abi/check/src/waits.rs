@@ -17,5 +17,5 @@ pub struct Waits {
     /// Queues whose event was announced by poll(2).
     pub promised: HashSet<Handle>,
     /// Events made up, which the library must not see acknowledged.
-    pub invented: HashMap<Handle, u32>,
+    pub synthetic: HashMap<Handle, u32>,
 }

@@ -6,8 +6,9 @@ use weft_check::model::Kind;
 
 use crate::arguments::{self, handle};
 use crate::call::Call;
+use crate::errno;
 use crate::next::next;
-use crate::waiting::{self, Waiter};
+use crate::waiting::{self, Wait, Waiter};
 
 /// ibv_get_cq_event(3).
 ///
@@ -25,10 +26,18 @@ pub unsafe extern "C" fn ibv_get_cq_event(
         let Some(call) = Call::enter("ibv_get_cq_event") else { return next(channel, cq, cq_context) };
         call.tell_briefly(|model, _, site| model.check_alive(Kind::Channel, handle(channel), site));
         let waiter = Waiter::new(channel);
-        if let Some(invented) = waiting::before_event(&call, channel) {
-            *cq = std::ptr::with_exposed_provenance_mut(usize::try_from(invented).unwrap_or(0));
-            *cq_context = (**cq).cq_context;
-            return 0;
+        match waiting::before_event(&call, channel) {
+            Wait::Library => {}
+            Wait::Synthetic(queue) => {
+                *cq = std::ptr::with_exposed_provenance_mut(usize::try_from(queue).unwrap_or(0));
+                *cq_context = (**cq).cq_context;
+                return 0;
+            }
+            Wait::Interrupted => {
+                drop(waiter);
+                errno::set(libc::EINTR);
+                return -1;
+            }
         }
         let result = next(channel, cq, cq_context);
         drop(waiter);

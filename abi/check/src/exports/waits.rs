@@ -1,6 +1,10 @@
 //! Calls of the C library that wait for descriptors: programs wait for channels with them.
 
+use std::time::{Duration, Instant};
+
 use libc::{c_int, epoll_event, nfds_t, pollfd, sigset_t, timespec};
+
+use weft_check::model::Handle;
 
 use crate::call::Call;
 use crate::next::next;
@@ -10,34 +14,57 @@ type Poll = unsafe extern "C" fn(*mut pollfd, nfds_t, c_int) -> c_int;
 type Ppoll = unsafe extern "C" fn(*mut pollfd, nfds_t, *const timespec, *const sigset_t) -> c_int;
 type EpollCtl = unsafe extern "C" fn(c_int, c_int, c_int, *mut epoll_event) -> c_int;
 
-/// Looks at a wait before the program begins it. Returns the number of descriptors that are ready at once.
+/// The outcome of looking at a wait before it begins.
+enum Look {
+    /// It is over, with this result.
+    Over(c_int),
+    /// It begins. So much of its time is spent.
+    Begins(Duration),
+}
+
+/// Looks at a wait before the program begins it. `wait` waits for so many milliseconds.
 ///
 /// # Safety
 /// There are `count` descriptors at `fds`.
-unsafe fn look(name: &'static str, fds: *mut pollfd, count: nfds_t, limit_ms: c_int) -> Option<c_int> {
-    if limit_ms == 0 || !state::has_stash() || fds.is_null() {
-        return None;
+unsafe fn look(
+    name: &'static str,
+    fds: *mut pollfd,
+    count: nfds_t,
+    limit_ms: c_int,
+    wait: impl FnOnce(c_int) -> c_int,
+) -> Look {
+    let unspent = Look::Begins(Duration::ZERO);
+    let Ok(count) = usize::try_from(count) else { return unspent };
+    // SAFETY: the caller's promise; no other reference to the descriptors exists while the list does.
+    let list = || unsafe { std::slice::from_raw_parts_mut(fds, count) };
+    if limit_ms == 0 || !state::has_held() || fds.is_null() || undrained(name, list()).is_empty() {
+        return unspent;
     }
-    let call = Call::enter_unnoted(name)?;
-    // SAFETY: the caller's promise.
-    let list = unsafe { std::slice::from_raw_parts_mut(fds, usize::try_from(count).ok()?) };
-    if waiting::undrained_among(&call, list).is_empty() {
-        return None;
-    }
-    let poll = next!(poll: Poll)?;
-    // SAFETY: the caller's promise.
-    let ready = unsafe { poll(fds, count, waiting::grace_ms(limit_ms)) };
+    let begun = Instant::now();
+    // Not in a call: other preloaded libraries may read events when they wait.
+    let ready = wait(waiting::grace_ms(limit_ms));
     if ready != 0 {
-        return Some(ready);
+        return Look::Over(ready);
     }
-    let found = waiting::undrained_among(&call, list);
-    waiting::promise(&call, &found);
-    let mut count = 0;
+    let list = list();
+    let found = undrained(name, list);
+    promise(name, &found);
+    let mut ready = 0;
     for fd in list.iter_mut().filter(|fd| found.iter().any(|(channel, _)| *channel == fd.fd)) {
         fd.revents = fd.events & libc::POLLIN;
-        count += usize::from(fd.revents != 0);
+        ready += c_int::from(fd.revents != 0);
     }
-    (count > 0).then(|| c_int::try_from(count).unwrap_or(c_int::MAX))
+    if ready > 0 { Look::Over(ready) } else { Look::Begins(begun.elapsed()) }
+}
+
+fn undrained(name: &'static str, list: &[pollfd]) -> Vec<(c_int, Handle)> {
+    Call::enter_unnoted(name).map_or_else(Vec::new, |call| waiting::undrained_among(&call, list))
+}
+
+fn promise(name: &'static str, found: &[(c_int, Handle)]) {
+    if let Some(call) = Call::enter_unnoted(name) {
+        waiting::promise(&call, found);
+    }
 }
 
 /// poll(2).
@@ -46,14 +73,20 @@ unsafe fn look(name: &'static str, fds: *mut pollfd, count: nfds_t, limit_ms: c_
 /// As the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, limit_ms: c_int) -> c_int {
+    let Some(next) = next!(poll: Poll) else { return -1 };
     // SAFETY: the caller's promise.
     unsafe {
-        match (look("poll", fds, count, limit_ms), next!(poll: Poll)) {
-            (Some(ready), _) => ready,
-            (None, Some(next)) => next(fds, count, limit_ms),
-            (None, None) => -1,
+        match look("poll", fds, count, limit_ms, |limit_ms| next(fds, count, limit_ms)) {
+            Look::Over(result) => result,
+            Look::Begins(spent) => next(fds, count, rest_ms(limit_ms, spent)),
         }
     }
+}
+
+/// The rest of a limit; a negative one is none.
+fn rest_ms(limit_ms: c_int, spent: Duration) -> c_int {
+    let spent_ms = c_int::try_from(spent.as_millis()).unwrap_or(c_int::MAX);
+    if limit_ms < 0 { limit_ms } else { limit_ms.saturating_sub(spent_ms).max(0) }
 }
 
 /// ppoll(2).
@@ -67,20 +100,32 @@ pub unsafe extern "C" fn ppoll(
     limit: *const timespec,
     signals: *const sigset_t,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    let Some(next) = next!(ppoll: Ppoll) else { return -1 };
+    // SAFETY: the caller's promise. The program's signals are blocked in each wait.
     unsafe {
-        let limit_ms = limit.as_ref().map_or(-1, milliseconds);
-        match (look("ppoll", fds, count, limit_ms), next!(ppoll: Ppoll)) {
-            (Some(ready), _) => ready,
-            (None, Some(next)) => next(fds, count, limit, signals),
-            (None, None) => -1,
+        let time = limit.as_ref().map(duration);
+        let limit_ms = time.map_or(-1, |time| c_int::try_from(time.as_millis()).unwrap_or(c_int::MAX));
+        let wait = |limit_ms| next(fds, count, &after(Duration::from_millis(limit_ms as u64)), signals);
+        match look("ppoll", fds, count, limit_ms, wait) {
+            Look::Over(result) => result,
+            Look::Begins(spent) => match time.filter(|_| spent > Duration::ZERO) {
+                Some(time) => next(fds, count, &after(time.saturating_sub(spent)), signals),
+                None => next(fds, count, limit, signals),
+            },
         }
     }
 }
 
-fn milliseconds(limit: &timespec) -> c_int {
-    let whole = limit.tv_sec.saturating_mul(1000).saturating_add(limit.tv_nsec / 1_000_000);
-    c_int::try_from(whole).unwrap_or(c_int::MAX)
+/// A limit's time; that of one that the kernel refuses is 0.
+fn duration(limit: &timespec) -> Duration {
+    match (u64::try_from(limit.tv_sec), u32::try_from(limit.tv_nsec)) {
+        (Ok(seconds), Ok(nanoseconds)) if nanoseconds < 1_000_000_000 => Duration::new(seconds, nanoseconds),
+        _ => Duration::ZERO,
+    }
+}
+
+fn after(time: Duration) -> timespec {
+    timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: time.subsec_nanos() as libc::c_long }
 }
 
 /// epoll_ctl(2).

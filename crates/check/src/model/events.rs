@@ -40,11 +40,24 @@ impl Model {
         }
     }
 
-    /// The program acknowledged events of a completion queue.
+    /// The program acknowledges events of a completion queue. Until its destruction has returned, that is no use of a
+    /// destroyed object: the destruction waits for it.
     pub fn acknowledge_events(&mut self, cq: Handle, count: u32, site: Site) {
         match self.cqs.get_mut(&cq) {
-            Some(queue) => queue.events_unacknowledged.acknowledge(count.into()),
+            Some(queue) => {
+                let excess = queue.events_unacknowledged.acknowledge(count.into());
+                self.report_excess_acknowledged(cq, count.into(), excess, site);
+            }
+            None if self.destroying.contains(&(Kind::Cq, cq)) => {}
             None => self.check_alive(Kind::Cq, cq, site),
+        }
+    }
+
+    fn report_excess_acknowledged(&mut self, cq: Handle, count: u64, excess: u64, site: Site) {
+        if excess > 0 {
+            let read = count - excess;
+            let message = format!("the program acknowledges {count} events and has read {read} since the last time");
+            self.find(&rules::EVENT_NOT_READ, site, self.name(Kind::Cq, cq), message);
         }
     }
 
@@ -101,7 +114,7 @@ impl Model {
             AsyncEvent::Other => None,
         };
         if let Some(events) = events {
-            events.acknowledge(1);
+            let _ = events.acknowledge(1);
         }
     }
 
@@ -112,8 +125,13 @@ impl Model {
         self.find_with(&rules::CQ_OVERRUN, site, self.name(Kind::Cq, cq), message, history);
     }
 
-    /// Reports events that make the destruction of their object wait.
-    pub(super) fn check_events_acknowledged(&mut self, kind: Kind, handle: Handle, site: Site) {
+    /// Whether events that the calling thread has read make the destruction of their object wait.
+    pub fn has_unacknowledged(&self, kind: Kind, handle: Handle) -> bool {
+        self.unacknowledged(kind, handle) != (0, 0)
+    }
+
+    /// Completion events and asynchronous events that the calling thread has read and not acknowledged.
+    fn unacknowledged(&self, kind: Kind, handle: Handle) -> (u64, u64) {
         let (completion, asynchronous) = match kind {
             Kind::Cq => self.cqs.get(&handle).map(|cq| (cq.events_unacknowledged, cq.async_unacknowledged)),
             Kind::Qp => self.qps.get(&handle).map(|qp| (Unacknowledged::default(), qp.async_unacknowledged)),
@@ -121,7 +139,12 @@ impl Model {
             _ => None,
         }
         .unwrap_or_default();
-        let (completion, asynchronous) = (completion.pending_on(self.thread), asynchronous.pending_on(self.thread));
+        (completion.pending_on(self.thread), asynchronous.pending_on(self.thread))
+    }
+
+    /// Reports events that make the destruction of their object wait.
+    pub(super) fn check_events_acknowledged(&mut self, kind: Kind, handle: Handle, site: Site) {
+        let (completion, asynchronous) = self.unacknowledged(kind, handle);
         let (count, what) = if completion > 0 { (completion, "completion") } else { (asynchronous, "asynchronous") };
         if count > 0 {
             let plural = if count == 1 { "" } else { "s" };

@@ -87,6 +87,7 @@ impl Model {
     /// Clears what was at the address before, and returns a number for the object's name.
     pub(super) fn admit(&mut self, kind: Kind, handle: Handle) -> u32 {
         self.graves.remove(&(kind, handle));
+        self.destroying.remove(&(kind, handle));
         self.unowned.remove(&(kind, handle));
         self.serial += 1;
         self.serial
@@ -109,7 +110,10 @@ impl Model {
         let name = self.name(kind, handle);
         let (removed, created) = self.remove(kind, handle, site);
         match &removed {
-            Some(_) => self.bury(kind, handle, Grave { name, created, destroyed: site.stack }),
+            Some(_) => {
+                self.destroying.insert((kind, handle));
+                self.bury(kind, handle, Grave { name, created, destroyed: site.stack });
+            }
             None => self.check_not_destroyed(kind, handle, site, true),
         }
         removed
@@ -157,6 +161,11 @@ impl Model {
         self.drop_requests(handle);
     }
 
+    /// The call succeeded.
+    pub fn destroyed(&mut self, kind: Kind, handle: Handle) {
+        self.destroying.remove(&(kind, handle));
+    }
+
     /// The call failed with this error: the object is still there.
     pub fn destroy_failed(&mut self, handle: Handle, removed: Removed, is_busy: bool, site: Site) {
         let kind = match removed {
@@ -179,6 +188,7 @@ impl Model {
             Removed::Context(object) => self.contexts.insert(handle, object).map_or(Kind::Context, |_| Kind::Context),
         };
         self.graves.remove(&(kind, handle));
+        self.destroying.remove(&(kind, handle));
         if is_busy && !self.unowned.contains(&(kind, handle)) {
             let name = self.name(kind, handle);
             let users = self.users(kind, handle);

@@ -221,8 +221,11 @@ impl Unacknowledged {
         *self = Unacknowledged { count: self.count.saturating_add(1), reader: thread };
     }
 
-    pub(super) fn acknowledge(&mut self, count: u64) {
+    /// Returns how many of these events were not read.
+    pub(super) fn acknowledge(&mut self, count: u64) -> u64 {
+        let excess = count.saturating_sub(self.count);
         self.count = self.count.saturating_sub(count);
+        excess
     }
 
     /// The events that wait for this thread. Another thread may still acknowledge what it has read.

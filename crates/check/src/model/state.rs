@@ -50,6 +50,8 @@ pub struct Model {
     pub(super) grave_order: VecDeque<(Kind, Handle)>,
     pub(super) qp_numbers: FxHashMap<(Handle, u32), Handle>,
     pub(super) keys: FxHashMap<(Handle, u32), RegionKey>,
+    /// Objects whose destruction has begun and not returned: it waits for acknowledgements.
+    pub(super) destroying: FxHashSet<(Kind, Handle)>,
     /// Objects that a library keeps until the process ends.
     pub(super) unowned: FxHashSet<(Kind, Handle)>,
     /// Whether a region is registered that the model had no room for.
@@ -84,6 +86,7 @@ impl Model {
             grave_order: VecDeque::new(),
             qp_numbers: FxHashMap::default(),
             keys: FxHashMap::default(),
+            destroying: FxHashSet::default(),
             unowned: FxHashSet::default(),
             untracked_regions: false,
             spans: RegionSpans::default(),

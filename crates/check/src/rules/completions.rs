@@ -15,4 +15,8 @@ rules! { COMPLETIONS:
         "The program destroys an object with unacknowledged events, which blocks.",
         "ibv_ack_cq_events(3), ibv_ack_async_event(3)",
         "Acknowledge all events with ibv_ack_cq_events or ibv_ack_async_event before destroying the object.";
+    EVENT_NOT_READ = "event-not-read", Error,
+        "The program acknowledges more completion events than it has read, and the queue's destruction waits for ever.",
+        "ibv_ack_cq_events(3), ibv_destroy_cq(3)",
+        "Acknowledge each event that ibv_get_cq_event returns once.";
 }
