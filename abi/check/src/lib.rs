@@ -11,6 +11,7 @@
 mod arguments;
 mod bounds;
 mod call;
+mod capacity;
 mod destruction;
 mod devices;
 mod errno;

@@ -8,6 +8,7 @@ use weft_check::model::{Completion, Kind, Mw, Opcode, QpKind, QpState, SendFlags
 
 use crate::arguments::{self, handle};
 use crate::call::Call;
+use crate::capacity::FirstExcess;
 use crate::{destruction, order, state, table, waiting};
 
 /// Takes an original call of a context. A context without an entry is one that this library did not wrap; its calls never
@@ -21,21 +22,30 @@ macro_rules! original {
     };
 }
 
-/// Requests from the one that the library refused to the end of the list.
-fn refused<W>(wrs: &[*const W], bad: *const W) -> usize {
-    wrs.iter().position(|wr| *wr == bad).map_or(0, |place| wrs.len() - place)
-}
-
-/// The addresses of a list's requests.
-unsafe fn addresses<W>(first: *const W, count: usize, next: impl Fn(&W) -> *mut W) -> Vec<*const W> {
-    let mut at = first;
-    let step = |_| {
-        let this = at;
-        // SAFETY: the list has `count` requests.
-        at = unsafe { next(&*this) };
-        this
+/// The number of requests of a list that the library refused: from the one that it names to the end.
+///
+/// # Safety
+/// The list has `count` requests, and `bad` is null or the library has filled it in.
+unsafe fn refused<W>(
+    result: c_int,
+    first: *const W,
+    count: usize,
+    next: impl Fn(&W) -> *mut W,
+    bad: *const *mut W,
+) -> usize {
+    // SAFETY: the caller's promise.
+    let Some(bad) = (unsafe { bad.as_ref() }).filter(|_| result != 0) else {
+        return if result == 0 { 0 } else { count };
     };
-    (0..count).map(step).collect()
+    let mut at = first;
+    for accepted in 0..count {
+        if at == bad.cast_const() {
+            return count - accepted;
+        }
+        // SAFETY: the list goes on.
+        at = unsafe { next(&*at) };
+    }
+    0
 }
 
 pub unsafe extern "C" fn post_send(qp: *mut ibv_qp, wr: *mut ibv_send_wr, bad: *mut *mut ibv_send_wr) -> c_int {
@@ -46,16 +56,18 @@ pub unsafe extern "C" fn post_send(qp: *mut ibv_qp, wr: *mut ibv_send_wr, bad: *
         let (state, kind) = (QpState::from_verbs((*qp).state), QpKind::from_verbs((*qp).qp_type));
         let wrs = arguments::list(wr, |wr| wr.next);
         let _queue = order::lock_of(handle(qp));
+        let mut excess = FirstExcess::default();
         call.tell_with_memory(|model, memory, site| {
-            for wr in &wrs {
-                model.post_send(handle(qp), state, arguments::send_request(wr, kind), memory, site);
+            for (place, wr) in wrs.iter().enumerate() {
+                excess.note(place, model.post_send(handle(qp), state, arguments::send_request(wr, kind), memory, site));
             }
         });
         let result = next(qp, wr, bad);
-        if result != 0 {
-            let refused = refused(&addresses(wr, wrs.len(), |wr| wr.next), *bad);
+        let refused = refused(result, wr, wrs.len(), |wr| wr.next, bad);
+        if refused > 0 {
             call.tell(|model, _| model.unpost_send(handle(qp), refused));
         }
+        excess.settle(&call, wrs.len() - refused, result);
         result
     }
 }
@@ -68,16 +80,18 @@ pub unsafe extern "C" fn post_recv(qp: *mut ibv_qp, wr: *mut ibv_recv_wr, bad: *
         let state = QpState::from_verbs((*qp).state);
         let wrs = arguments::list(wr, |wr| wr.next);
         let _queue = order::lock_of(handle(qp));
+        let mut excess = FirstExcess::default();
         call.tell(|model, site| {
-            for wr in &wrs {
-                model.post_receive(handle(qp), state, arguments::receive_request(wr), site);
+            for (place, wr) in wrs.iter().enumerate() {
+                excess.note(place, model.post_receive(handle(qp), state, arguments::receive_request(wr), site));
             }
         });
         let result = next(qp, wr, bad);
-        if result != 0 {
-            let refused = refused(&addresses(wr, wrs.len(), |wr| wr.next), *bad);
+        let refused = refused(result, wr, wrs.len(), |wr| wr.next, bad);
+        if refused > 0 {
             call.tell(|model, _| model.unpost_receive(handle(qp), refused));
         }
+        excess.settle(&call, wrs.len() - refused, result);
         result
     }
 }
@@ -89,16 +103,18 @@ pub unsafe extern "C" fn post_srq_recv(srq: *mut ibv_srq, wr: *mut ibv_recv_wr, 
         let Some(call) = Call::enter("ibv_post_srq_recv") else { return next(srq, wr, bad) };
         let wrs = arguments::list(wr, |wr| wr.next);
         let _queue = order::lock_of(handle(srq));
+        let mut excess = FirstExcess::default();
         call.tell(|model, site| {
-            for wr in &wrs {
-                model.post_shared_receive(handle(srq), arguments::receive_request(wr), site);
+            for (place, wr) in wrs.iter().enumerate() {
+                excess.note(place, model.post_shared_receive(handle(srq), arguments::receive_request(wr), site));
             }
         });
         let result = next(srq, wr, bad);
-        if result != 0 {
-            let refused = refused(&addresses(wr, wrs.len(), |wr| wr.next), *bad);
+        let refused = refused(result, wr, wrs.len(), |wr| wr.next, bad);
+        if refused > 0 {
             call.tell(|model, _| model.unpost_shared_receive(handle(srq), refused));
         }
+        excess.settle(&call, wrs.len() - refused, result);
         result
     }
 }
@@ -203,11 +219,15 @@ pub unsafe extern "C" fn bind_mw(qp: *mut ibv_qp, mw: *mut ibv_mw, bind: *mut ib
         };
         let state = QpState::from_verbs((*qp).state);
         let _queue = order::lock_of(handle(qp));
-        call.tell_with_memory(|model, memory, site| model.post_send(handle(qp), state, request, memory, site));
+        let mut excess = FirstExcess::default();
+        call.tell_with_memory(|model, memory, site| {
+            excess.note(0, model.post_send(handle(qp), state, request, memory, site));
+        });
         let result = next(qp, mw, bind);
         if result != 0 {
             call.tell(|model, _| model.unpost_send(handle(qp), 1));
         }
+        excess.settle(&call, usize::from(result == 0), result);
         result
     }
 }

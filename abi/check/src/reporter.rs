@@ -144,7 +144,7 @@ impl Reporter {
         let thread = unsafe { libc::gettid() };
         self.writer.report(Report {
             rule: finding.rule.name.to_owned(),
-            severity: finding.rule.severity,
+            severity: finding.severity,
             message: finding.message,
             object: finding.object,
             call: finding.site.call.to_owned(),

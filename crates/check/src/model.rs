@@ -28,7 +28,7 @@ mod window;
 
 pub use completion::Completion;
 pub use events::AsyncEvent;
-pub use finding::Finding;
+pub use finding::{Excess, Finding};
 pub use ids::{CURRENT_STACK, Handle, Site, StackId};
 pub use lifetime::Removed;
 pub use objects::{

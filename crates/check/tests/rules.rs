@@ -3,7 +3,8 @@
 mod program;
 
 use program::{Program, REMOTE, buffer, flags};
-use weft_check::model::{Ah, AsyncEvent, Kind, Opcode, QpKind, QpState, Release};
+use weft_check::Severity;
+use weft_check::model::{Ah, AsyncEvent, Cq, Kind, Opcode, Qp, QpCap, QpKind, QpState, Release, Srq};
 
 #[test]
 fn a_correct_program_breaks_no_rule() {
@@ -191,6 +192,72 @@ fn queues_have_their_sizes() {
 }
 
 #[test]
+fn the_library_may_refuse_what_a_queue_does_not_hold() {
+    let mut program = Program::connected(QpKind::Rc);
+    program.is_refused_when_full = true;
+    let found = |program: &mut Program| -> Vec<_> {
+        program.findings().into_iter().map(|finding| (finding.rule.name, finding.severity)).collect()
+    };
+    for wr_id in 0..9 {
+        program.send(wr_id, Opcode::SEND, if wr_id == 0 { flags::SIGNALED } else { 0 }, buffer(0, 8));
+    }
+    assert_eq!(found(&mut program), [("send-queue-full", Severity::Warning)]);
+    program.unpost_send(1);
+    program.complete_send(0);
+    program.send(9, Opcode::SEND, 0, buffer(0, 8));
+    program.send(10, Opcode::SEND, 0, buffer(0, 8));
+    // No completion will come that frees the queue.
+    assert_eq!(found(&mut program), [("never-signaled", Severity::Error)]);
+}
+
+#[test]
+fn a_queue_pair_that_goes_takes_shared_receives_with_it() {
+    let mut program = Program::connected(QpKind::Rc);
+    let srq = Srq::new(program::CONTEXT, program::PD, 2, 1, false);
+    program.model.add_srq(program::SRQ, srq, program::site("ibv_create_srq"));
+    (0..3).for_each(|wr_id| program.receive_shared(wr_id, buffer(1, 8)));
+    assert_eq!(program.rules(), ["srq-full"]);
+    let mut qp = Qp::new(program::CONTEXT, program::PD, 0x12, QpKind::Rc, QpCap::default());
+    qp.srq = Some(program::SRQ);
+    program.model.add_qp(0x508, qp, program::site("ibv_create_qp"));
+    assert!(program.model.begin_destroy(Kind::Qp, 0x508, program::site("ibv_destroy_qp")).is_some());
+    program.receive_shared(3, buffer(1, 8));
+    assert_eq!(program.rules(), [""; 0]);
+    program.is_refused_when_full = true;
+    program.receive_shared(4, buffer(1, 8));
+    assert_eq!(program.rules(), ["srq-full"]);
+}
+
+#[test]
+fn queues_that_hide_their_queue_pairs_are_not_followed() {
+    let mut program = Program::connected(QpKind::Rc);
+    let mut cq = Cq::new(program::CONTEXT, None, 4);
+    cq.hides_qp_numbers = true;
+    program.model.add_cq(program::CQ, cq, program::site("ibv_create_cq_ex"));
+    for wr_id in 0..20 {
+        program.send(wr_id, Opcode::SEND, flags::SIGNALED, buffer(0, 8));
+        program.receive(wr_id, buffer(1, 8));
+    }
+    assert_eq!(program.rules(), [""; 0]);
+}
+
+#[test]
+fn address_handles_outlive_their_requests() {
+    let mut program = Program::connected(QpKind::Ud);
+    let site = program::site("ibv_destroy_ah");
+    for (is_cached, wanted) in [(true, &[][..]), (false, &["ah-in-use"])] {
+        let ah = Ah { context: program::CONTEXT, pd: program::PD, is_cached, created: 0, serial: 0 };
+        program.model.add_ah(program::AH, ah, site);
+        program.send(1, Opcode::SEND, flags::SIGNALED, buffer(0, 8));
+        program.model.check_ah_unused(program::AH, site);
+        assert_eq!(program.rules(), wanted);
+        program.complete_send(1);
+        program.model.check_ah_unused(program::AH, site);
+        assert_eq!(program.rules(), [""; 0]);
+    }
+}
+
+#[test]
 fn requests_fit_their_queue_pair() {
     let mut program = Program::connected(QpKind::Rc);
     program.send(1, Opcode::SEND, flags::INLINE | flags::SIGNALED, buffer(0, 65));
@@ -221,7 +288,7 @@ fn datagrams_have_their_own_rules() {
     assert_eq!(program.rules(), [""; 0]);
     program.send(4, Opcode::SEND, 0, buffer(0, 1025));
     assert_eq!(program.rules(), ["ud-message-exceeds-mtu"]);
-    let foreign = Ah { context: program::CONTEXT, pd: program::OTHER_PD, created: 0, serial: 0 };
+    let foreign = Ah { context: program::CONTEXT, pd: program::OTHER_PD, is_cached: false, created: 0, serial: 0 };
     program.model.add_ah(program::AH, foreign, program::site("ibv_create_ah"));
     program.send(5, Opcode::SEND, 0, buffer(0, 8));
     assert_eq!(program.rules(), ["ah-wrong-pd"]);
@@ -326,6 +393,24 @@ fn events_are_acknowledged_before_the_end() {
     assert_eq!(program.rules(), ["event-unacknowledged"]);
     program.model.destroy_failed(program::CQ, removed.expect("a live queue"), true, site);
     assert_eq!(program.rules(), ["destroy-busy"]);
+}
+
+#[test]
+fn events_are_acknowledged_once_and_while_the_destruction_waits() {
+    let mut program = Program::connected(QpKind::Rc);
+    let site = program::site("ibv_ack_cq_events");
+    program.model.take_event(program::CQ);
+    program.model.acknowledge_events(program::CQ, 2, site);
+    assert_eq!(program.rules(), ["event-not-read"]);
+    program.model.set_thread(1);
+    program.model.take_event(program::CQ);
+    program.model.set_thread(0);
+    assert!(program.model.begin_destroy(Kind::Cq, program::CQ, site).is_some());
+    program.model.acknowledge_events(program::CQ, 1, site);
+    assert_eq!(program.rules(), [""; 0]);
+    program.model.destroyed(Kind::Cq, program::CQ);
+    program.model.acknowledge_events(program::CQ, 1, site);
+    assert_eq!(program.rules(), ["use-after-destroy"]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn created(call: &Call, pd: *mut ibv_pd, ah: *mut ibv_ah) {
     if !ah.is_null() {
         // SAFETY: the library has just created it.
         let context = unsafe { handle((*ah).context) };
-        let model = Ah { context, pd: handle(pd), created: 0, serial: 0 };
+        let model = Ah { context, pd: handle(pd), is_cached: call.is_from_cache(), created: 0, serial: 0 };
         call.tell(|state, site| state.add_ah(handle(ah), model, site));
     }
 }
@@ -72,10 +72,11 @@ pub unsafe extern "C" fn ibv_create_ah_from_wc(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ibv_destroy_ah(ah: *mut ibv_ah) -> c_int {
     let Some(next) = next!(ibv_destroy_ah: api::fn_ibv_destroy_ah) else { return libc::ENOSYS };
-    match Call::enter("ibv_destroy_ah") {
+    let Some(call) = Call::enter("ibv_destroy_ah") else {
         // SAFETY: the caller's promise.
-        Some(call) => destruction::destroy(&call, Kind::Ah, handle(ah), || unsafe { next(ah) }),
-        // SAFETY: the caller's promise.
-        None => unsafe { next(ah) },
-    }
+        return unsafe { next(ah) };
+    };
+    call.tell(|model, site| model.check_ah_unused(handle(ah), site));
+    // SAFETY: the caller's promise.
+    destruction::destroy(&call, Kind::Ah, handle(ah), || unsafe { next(ah) })
 }

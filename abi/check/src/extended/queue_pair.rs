@@ -12,6 +12,7 @@ use weft_check::model::{Opcode, QpState, SendFlags, SendRequest, Sge};
 
 use crate::arguments::{self, handle};
 use crate::call::Call;
+use crate::capacity::FirstExcess;
 use crate::lock::Guarded;
 use crate::next::next;
 
@@ -263,16 +264,18 @@ unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
     unsafe {
         let Some(call) = Call::enter("ibv_wr_complete") else { return next(qp) };
         let (count, state) = (built.len(), QpState::from_verbs((*qp).qp_base.state));
+        let mut excess = FirstExcess::default();
         // No queue lock: the library holds its own since wr_start.
         call.tell_with_memory(|model, memory, site| {
-            for request in built {
-                model.post_send(handle(qp), state, request, memory, site);
+            for (place, request) in built.into_iter().enumerate() {
+                excess.note(place, model.post_send(handle(qp), state, request, memory, site));
             }
         });
         let result = next(qp);
         if result != 0 {
             call.tell(|model, _| model.unpost_send(handle(qp), count));
         }
+        excess.settle(&call, if result == 0 { count } else { 0 }, result);
         result
     }
 }

@@ -206,10 +206,18 @@ impl Model {
         let Some(queue) = self.qps.get_mut(&qp) else { return };
         let (send_cq, receive_cq) = (queue.send_cq, queue.receive_cq);
         let (sends, receives) = (std::mem::take(&mut queue.sends), std::mem::take(&mut queue.receives));
+        if let Some(srq) = queue.srq.and_then(|srq| self.srqs.get_mut(&srq)) {
+            srq.may_have_lost = true;
+        }
         for request in &sends {
             self.forget_request(qp, send_cq, request);
         }
         receives.iter().for_each(|_| self.unexpect_completion(receive_cq));
+    }
+
+    /// Whether the queue's completions do not say to which queue pair they belong.
+    pub(super) fn completes_unseen(&self, cq: Option<Handle>) -> bool {
+        cq.and_then(|cq| self.cqs.get(&cq)).is_some_and(|cq| cq.hides_qp_numbers)
     }
 
     /// Counts a completion that a new request can produce, and warns when the queue has no room for it.

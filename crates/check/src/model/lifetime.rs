@@ -3,7 +3,7 @@
 use super::grave::Grave;
 use super::ids::{CURRENT_STACK, Handle, Site, StackId};
 use super::limits::{GRAVES_MAX, LEAKS_MAX, OBJECTS_MAX};
-use super::objects::{Ah, Channel, Context, Cq, Kind, Mr, Mw, Pd, Qp, Srq};
+use super::objects::{Ah, Channel, Context, Cq, Kind, Mr, Mw, Pd, Qp, QpKind, Srq};
 use super::state::Model;
 use crate::rules;
 
@@ -75,6 +75,11 @@ impl Model {
     pub fn add_qp(&mut self, handle: Handle, mut qp: Qp, site: Site) {
         qp.created = site.stack;
         self.admit(Kind::Qp, handle);
+        if self.completes_unseen(qp.receive_cq)
+            && let Some(srq) = qp.srq.and_then(|srq| self.srqs.get_mut(&srq))
+        {
+            srq.is_untracked = true;
+        }
         self.insert_limited(
             |model| model.qps.len(),
             |model| {
@@ -102,6 +107,24 @@ impl Model {
         if self.unowned.len() < OBJECTS_MAX {
             self.unowned.insert((kind, handle));
         }
+    }
+
+    /// The program destroys an address handle. Reports outstanding requests that go there.
+    pub fn check_ah_unused(&mut self, handle: Handle, site: Site) {
+        // Libraries with a reliable protocol on datagrams learn from the peer that a datagram was sent.
+        if self.ahs.get(&handle).is_none_or(|ah| ah.is_cached) {
+            return;
+        }
+        let users = self.qps.iter().filter(|(_, qp)| qp.kind == QpKind::Ud && qp.is_active());
+        let found = users.filter_map(|(user, qp)| {
+            let request = qp.sends.iter().find(|request| request.ah == handle)?;
+            Some((qp.number, *user, request))
+        });
+        let Some((_, user, request)) = found.min_by_key(|(number, ..)| *number) else { return };
+        let history = vec![(request.description(), request.stack)];
+        let message =
+            format!("the program destroys the address handle while {} has a request for it", self.qp_name(user));
+        self.find_with(&rules::AH_IN_USE, site, self.name(Kind::Ah, handle), message, history);
     }
 
     /// A call destroys the object. Reports destroyed objects, and events that make the call block.

@@ -1,6 +1,7 @@
 //! Keys of requests: every buffer lies in a region of the right protection domain with the right access.
 
-use super::ids::{Handle, Site};
+use super::finding::Finding;
+use super::ids::{Handle, Site, StackId};
 use super::objects::{Kind, Mr, RegionKey};
 use super::request::{Opcode, Sge, Span};
 use super::state::Model;
@@ -34,13 +35,29 @@ impl Poster {
 }
 
 /// Reasons for which the device will refuse a buffer.
-enum Flaw {
+enum KeyFlaw {
     Unknown,
     Stale(RegionKey),
     Region(&'static Rule, RegionKey, String),
 }
 
+/// A rule, and the reason for which a request breaks it.
+pub(super) type Flaw = (&'static Rule, String);
+
 impl Model {
+    /// The breach of a request.
+    pub(super) fn flaw_of(
+        &self,
+        poster: &Poster,
+        (rule, reason): Flaw,
+        history: Vec<(String, StackId)>,
+        site: Site,
+    ) -> Finding {
+        let message = format!("the program posts {}, but {reason}", poster.request());
+        let object = self.name(poster.kind, poster.handle);
+        Finding { rule, severity: rule.severity, message, object, site, history }
+    }
+
     /// Reports the first buffer that the device will refuse.
     pub(super) fn check_keys(&mut self, poster: &Poster, sges: &[Sge], site: Site) {
         let flaw = sges.iter().filter(|sge| sge.length > 0).find_map(|sge| Some((sge, self.flaw(poster, sge)?)));
@@ -49,12 +66,12 @@ impl Model {
         }
     }
 
-    fn flaw(&self, poster: &Poster, sge: &Sge) -> Option<Flaw> {
+    fn flaw(&self, poster: &Poster, sge: &Sge) -> Option<KeyFlaw> {
         let Some(key) = self.keys.get(&(poster.context, sge.lkey)) else {
-            return (!self.is_unknown_key_possible(poster.context)).then_some(Flaw::Unknown);
+            return (!self.is_unknown_key_possible(poster.context)).then_some(KeyFlaw::Unknown);
         };
         let Some(mr) = key.region.and_then(|handle| self.mrs.get(&handle)) else {
-            return Some(Flaw::Stale(key.clone()));
+            return Some(KeyFlaw::Stale(key.clone()));
         };
         let (rule, reason) = if !self.same_pd(mr.pd, poster.pd) {
             (&rules::KEY_WRONG_PD, "its protection domain differs from the queue's".to_owned())
@@ -66,7 +83,7 @@ impl Model {
         } else {
             return None;
         };
-        Some(Flaw::Region(rule, key.clone(), reason))
+        Some(KeyFlaw::Region(rule, key.clone(), reason))
     }
 
     /// Whether regions exist that the model does not know.
@@ -84,20 +101,20 @@ impl Model {
         self.contexts.get(&context).is_some_and(|context| context.is_iwarp)
     }
 
-    fn report_flaw(&mut self, poster: &Poster, sge: &Sge, flaw: Flaw, site: Site) {
+    fn report_flaw(&mut self, poster: &Poster, sge: &Sge, flaw: KeyFlaw, site: Site) {
         let (name, request) = (self.name(poster.kind, poster.handle), poster.request());
         let registered = |key: &RegionKey| ("registered".to_owned(), key.created);
         match flaw {
-            Flaw::Unknown => {
+            KeyFlaw::Unknown => {
                 let message = format!("{request} names the key {:#x}, which no region has", sge.lkey);
                 self.find(&rules::KEY_UNKNOWN, site, name, message);
             }
-            Flaw::Stale(key) => {
+            KeyFlaw::Stale(key) => {
                 let message = format!("{request} names the key of a deregistered region, {}", key.name);
                 let history = vec![registered(&key), ("deregistered".to_owned(), key.destroyed)];
                 self.find_with(&rules::KEY_STALE, site, name, message, history);
             }
-            Flaw::Region(rule, key, reason) => {
+            KeyFlaw::Region(rule, key, reason) => {
                 let buffer = format!("{} bytes at {:#x}", sge.length, sge.address);
                 let message = format!("{request} names {buffer} of {}: {reason}", key.name);
                 self.find_with(rule, site, name, message, vec![registered(&key)]);

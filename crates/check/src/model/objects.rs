@@ -183,6 +183,8 @@ pub struct Cq {
     pub ignores_overrun: bool,
     /// Whether the program polls it in place.
     pub is_extended: bool,
+    /// Whether its completions do not say to which queue pair they belong: requests that complete there are not followed.
+    pub hides_qp_numbers: bool,
     /// Where it was created.
     pub created: StackId,
     /// Number for its name.
@@ -202,6 +204,7 @@ impl Cq {
             async_unacknowledged: Unacknowledged::default(),
             ignores_overrun: false,
             is_extended: false,
+            hides_qp_numbers: false,
             created: 0,
             serial: 0,
         }
@@ -258,6 +261,8 @@ pub struct Srq {
     pub is_untracked: bool,
     /// Posted receives.
     pub(super) receives: VecDeque<Outstanding>,
+    /// Whether a queue pair has gone that may have fetched receives: they never complete.
+    pub(super) may_have_lost: bool,
     /// Asynchronous events read and not acknowledged.
     pub(super) async_unacknowledged: Unacknowledged,
     /// Where it was created.
@@ -277,6 +282,7 @@ impl Srq {
             sge_max,
             is_untracked,
             receives,
+            may_have_lost: false,
             async_unacknowledged: Unacknowledged::default(),
             created,
             serial,
@@ -472,6 +478,8 @@ pub struct Ah {
     pub context: Handle,
     /// Its protection domain.
     pub pd: Handle,
+    /// Whether a library that caches registrations created it.
+    pub is_cached: bool,
     /// Where it was created.
     pub created: StackId,
     /// Number for its name.

@@ -166,6 +166,8 @@ pub(super) struct Outstanding {
     pub sges: Vec<Sge>,
     /// Sum of the buffers.
     pub length: u64,
+    /// Address handle of a datagram; 0 is none.
+    pub ah: Handle,
     pub stack: StackId,
     /// The model's clock at the post.
     pub posted: u64,

@@ -1,7 +1,8 @@
 //! Requests of send queues.
 
+use super::finding::Excess;
 use super::ids::{Handle, Site};
-use super::memory::Poster;
+use super::memory::{Flaw, Poster};
 use super::objects::{Kind, Qp, QpKind, QpState};
 use super::request::{Opcode, Outstanding, SendRequest, Sge, Span, overlap};
 use super::state::{Memory, Model};
@@ -11,7 +12,8 @@ use crate::rules;
 const ATOMIC_BYTES: u64 = 8;
 
 impl Model {
-    /// The program posts this request; `state` is the queue pair's, as its library knows it.
+    /// The program posts this request; `state` is the queue pair's, as its library knows it. Returns a request beyond the
+    /// queue's capacity.
     pub fn post_send(
         &mut self,
         qp: Handle,
@@ -19,9 +21,12 @@ impl Model {
         request: SendRequest,
         memory: &mut impl Memory,
         site: Site,
-    ) {
+    ) -> Option<Excess> {
         self.counters.requests += 1;
-        let Some(queue) = self.qps.get(&qp) else { return self.check_alive(Kind::Qp, qp, site) };
+        let Some(queue) = self.qps.get(&qp) else {
+            self.check_alive(Kind::Qp, qp, site);
+            return None;
+        };
         let poster = Poster {
             kind: Kind::Qp,
             handle: qp,
@@ -30,12 +35,13 @@ impl Model {
             opcode: Some(request.opcode),
             wr_id: request.wr_id,
         };
-        self.check_send(&poster, state, &request, site);
+        let excess = self.check_send(&poster, state, &request, site);
         if !request.flags.is_inline() {
             self.check_keys(&poster, &request.sges, site);
             self.check_fence(&poster, &request, site);
         }
         self.push_send(&poster, request, memory, site);
+        excess
     }
 
     /// The library refused the last `count` requests.
@@ -48,23 +54,25 @@ impl Model {
         }
     }
 
-    fn check_send(&mut self, poster: &Poster, state: QpState, request: &SendRequest, site: Site) {
-        let Some(qp) = self.qps.get(&poster.handle) else { return };
+    fn check_send(&mut self, poster: &Poster, state: QpState, request: &SendRequest, site: Site) -> Option<Excess> {
+        let qp = self.qps.get(&poster.handle)?;
         let shown_state = if self.is_iwarp(poster.context) { QpState::Unknown } else { state };
         let flaw = wrong_state(shown_state)
             .or_else(|| wrong_opcode(qp, request))
             .or_else(|| wrong_size(qp, request))
             .or_else(|| wrong_atomic(request))
-            .or_else(|| self.wrong_datagram(qp, request))
-            .or_else(|| full(qp));
-        if let Some((rule, reason)) = flaw {
-            let message = format!("the program posts {}, but {reason}", poster.request());
-            let history = if rule == &rules::NEVER_SIGNALED { oldest(qp) } else { Vec::new() };
-            self.find_with(rule, site, self.qp_name(poster.handle), message, history);
+            .or_else(|| self.wrong_datagram(qp, request));
+        let excess = if flaw.is_none() { full(qp) } else { None };
+        let history =
+            if excess.as_ref().is_some_and(|flaw| flaw.0 == &rules::NEVER_SIGNALED) { oldest(qp) } else { vec![] };
+        let excess = excess.map(|flaw| Excess { finding: self.flaw_of(poster, flaw, history, site), is_certain: true });
+        if let Some(flaw) = flaw {
+            self.push_finding(self.flaw_of(poster, flaw, Vec::new(), site));
         }
         if let Some(binding) = &request.binding {
             self.check_binding(poster.handle, binding, site);
         }
+        excess
     }
 
     fn wrong_datagram(&self, qp: &Qp, request: &SendRequest) -> Option<Flaw> {
@@ -113,6 +121,9 @@ impl Model {
     }
 
     fn push_send(&mut self, poster: &Poster, request: SendRequest, memory: &mut impl Memory, site: Site) {
+        if self.qps.get(&poster.handle).is_some_and(|qp| self.completes_unseen(qp.send_cq)) {
+            return;
+        }
         let length = total(&request);
         let digest = self.digest_to_compare(poster, &request, length, memory);
         let posted = self.tick();
@@ -124,6 +135,7 @@ impl Model {
             is_signaled: qp.signals_all || request.flags.is_signaled(),
             sges,
             length,
+            ah: request.ah,
             stack: site.stack,
             posted,
             digest,
@@ -157,9 +169,6 @@ impl Model {
         memory.digest(&spans)
     }
 }
-
-/// A rule and the reason for which a request breaks it.
-type Flaw = (&'static rules::Rule, String);
 
 fn total(request: &SendRequest) -> u64 {
     request.sges.iter().map(|sge| u64::from(sge.length)).sum()

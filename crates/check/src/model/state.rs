@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::finding::Finding;
+use super::finding::{Excess, Finding};
 use super::grave::Grave;
 use super::ids::{Handle, Site, StackId};
 use super::limits::{FINDINGS_MAX, HISTORY_MAX};
 use super::objects::{Ah, Channel, Context, Cq, Kind, Mr, Mw, Objects, Pd, Qp, RegionKey, Srq};
 use super::request::SinkLog;
 use super::spans::RegionSpans;
-use crate::rule::Rule;
+use crate::rule::{Rule, Severity};
+use crate::rules;
 
 /// Access to the program's memory.
 pub trait Memory {
@@ -153,11 +154,28 @@ impl Model {
         site: Site,
         object: String,
         message: String,
-        mut history: Vec<(String, StackId)>,
+        history: Vec<(String, StackId)>,
     ) {
+        self.push_finding(Finding { rule, severity: rule.severity, message, object, site, history });
+    }
+
+    pub(super) fn push_finding(&mut self, mut finding: Finding) {
         if self.findings.len() < FINDINGS_MAX {
-            history.truncate(HISTORY_MAX);
-            self.findings.push(Finding { rule, message, object, site, history });
+            finding.history.truncate(HISTORY_MAX);
+            self.findings.push(finding);
         }
+    }
+
+    /// The library has answered a request beyond the capacity of its queue. It is an error if the library accepts it, and a
+    /// warning if it finds the queue full, which the program may expect. A queue that no completion frees is an error.
+    pub fn report_excess(&mut self, excess: Excess, is_accepted: bool) {
+        let mut finding = excess.finding;
+        if is_accepted && !excess.is_certain {
+            return;
+        }
+        if !is_accepted && finding.rule != &rules::NEVER_SIGNALED {
+            finding.severity = Severity::Warning;
+        }
+        self.push_finding(finding);
     }
 }

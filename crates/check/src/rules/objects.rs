@@ -11,6 +11,10 @@ rules! { OBJECTS:
         "The program destroys an object that other objects use.",
         "ibv_dealloc_pd(3), ibv_destroy_cq(3), ibv_destroy_srq(3)",
         "Destroy the users first.";
+    AH_IN_USE = "ah-in-use", Warning,
+        "The program destroys an address handle before the completion of a request that uses it.",
+        "ibv_post_send(3), notes",
+        "Poll the request's completion before ibv_destroy_ah.";
     DESTROYED_TWICE = "destroyed-twice", Error,
         "The program destroys an object for the second time.",
         "The manual page of the call; IBA vol. 1, 11.2",

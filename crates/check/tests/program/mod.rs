@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_check::model::{
-    Channel, Completion, Context, Cq, DeviceLimits, Finding, Handle, Kind, Memory, Model, Mr, Opcode, Pd, PortInfo, Qp,
-    QpAttributes, QpCap, QpKind, QpState, ReceiveRequest, Release, SendFlags, SendRequest, Sge, Site,
+    Channel, Completion, Context, Cq, DeviceLimits, Excess, Finding, Handle, Kind, Memory, Model, Mr, Opcode, Pd,
+    PortInfo, Qp, QpAttributes, QpCap, QpKind, QpState, ReceiveRequest, Release, SendFlags, SendRequest, Sge, Site,
 };
 
 pub const CONTEXT: Handle = 0x100;
@@ -14,6 +14,7 @@ const PARENT_PD: Handle = 0x210;
 pub const CHANNEL: Handle = 0x300;
 pub const CQ: Handle = 0x400;
 pub const QP: Handle = 0x500;
+pub const SRQ: Handle = 0x580;
 pub const AH: Handle = 0x600;
 
 pub const LOCAL: u32 = 1;
@@ -67,14 +68,19 @@ impl Memory for TestMemory {
 pub struct Program {
     pub model: Model,
     pub memory: TestMemory,
+    pub is_refused_when_full: bool,
     regions: BTreeSet<u32>,
 }
 
 impl Program {
     /// A program with a connected queue pair and the regions 0 to 2.
     pub fn connected(kind: QpKind) -> Program {
-        let mut program =
-            Program { model: Model::new(1 << 16), memory: TestMemory::default(), regions: BTreeSet::new() };
+        let mut program = Program {
+            model: Model::new(1 << 16),
+            memory: TestMemory::default(),
+            is_refused_when_full: false,
+            regions: BTreeSet::new(),
+        };
         let ports = BTreeMap::from([(1, PortInfo { mtu_bytes: 1024 })]);
         let limits = DeviceLimits { qp_wr_max: 1024, sge_max: 16 };
         let context = Context { device: "weft0".into(), limits, is_complete: true, is_iwarp: false, ports, created: 0 };
@@ -172,7 +178,21 @@ impl Program {
     }
 
     fn post(&mut self, state: QpState, request: SendRequest) {
-        self.model.post_send(QP, state, request, &mut self.memory, site("ibv_post_send"));
+        let excess = self.model.post_send(QP, state, request, &mut self.memory, site("ibv_post_send"));
+        self.answer(excess);
+    }
+
+    pub fn receive_shared(&mut self, wr_id: u64, sge: Sge) {
+        let request = ReceiveRequest { wr_id, sges: vec![sge] };
+        let excess = self.model.post_shared_receive(SRQ, request, site("ibv_post_srq_recv"));
+        self.answer(excess);
+    }
+
+    /// The library accepts or refuses a request beyond the queue's capacity.
+    fn answer(&mut self, excess: Option<Excess>) {
+        if let Some(excess) = excess {
+            self.model.report_excess(excess, !self.is_refused_when_full);
+        }
     }
 
     pub fn unpost_send(&mut self, count: usize) {
@@ -181,7 +201,8 @@ impl Program {
 
     pub fn receive(&mut self, wr_id: u64, sge: Sge) {
         let request = ReceiveRequest { wr_id, sges: vec![sge] };
-        self.model.post_receive(QP, QpState::Rts, request, site("ibv_post_recv"));
+        let excess = self.model.post_receive(QP, QpState::Rts, request, site("ibv_post_recv"));
+        self.answer(excess);
     }
 
     fn complete(&mut self, wr_id: u64, status: u32, opcode: u32) {
