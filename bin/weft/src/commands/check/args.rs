@@ -208,7 +208,18 @@ impl Words {
     }
 
     fn options<'a, T: Clone + Into<OsString> + 'a>(&mut self, option: &str, values: impl IntoIterator<Item = &'a T>) {
-        self.0.extend(values.into_iter().flat_map(|value| [option.into(), value.clone().into()]));
+        for value in values {
+            let value: OsString = value.clone().into();
+            // A value that begins like an option must not be taken for one.
+            if value.as_encoded_bytes().starts_with(b"-") {
+                let mut word = OsString::from(option);
+                word.push("=");
+                word.push(value);
+                self.0.push(word);
+            } else {
+                self.0.extend([option.into(), value]);
+            }
+        }
     }
 }
 
@@ -235,6 +246,7 @@ mod tests {
             "--format sarif --output out.sarif --exit-code 3 --snapshot 100 --suppressions a.toml -- true",
             "--server ib_write_bw --server-host node2 --timeout 9 --host node1 --wait-port 7 -q -- ib_write_bw node2",
             "--system --generate-suppressions -v -- true",
+            "--server=-x --output=- --pcap=-p -- true",
             "--fault loss=1% --strict 4 --pcap x.pcapng --rds -- true",
         ] {
             let args = parsed(line).unwrap();
