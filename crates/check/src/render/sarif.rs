@@ -59,9 +59,16 @@ fn result(report: &Report) -> Value {
 
 fn location(frame: &str, program: &str) -> Value {
     json!({
-        "physicalLocation": {"artifactLocation": {"uri": program}},
+        "physicalLocation": {"artifactLocation": {"uri": uri(program)}},
         "logicalLocations": [{"fullyQualifiedName": frame}],
     })
+}
+
+/// A path as a URI reference (RFC 3986): other bytes than those of a path's segments are encoded.
+fn uri(path: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=@/".contains(&byte);
+    let byte = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    path.bytes().map(byte).collect()
 }
 
 fn stack(what: &str, frames: &[String]) -> Value {
@@ -73,6 +80,12 @@ fn stack(what: &str, frames: &[String]) -> Value {
 mod tests {
     use super::*;
     use crate::render::tests::report;
+
+    #[test]
+    fn paths_are_uris() {
+        assert_eq!(uri("/home/a b/x%y#z/caf\u{e9}"), "/home/a%20b/x%25y%23z/caf%C3%A9");
+        assert_eq!(uri("/usr/bin/ib_write_bw+1"), "/usr/bin/ib_write_bw+1");
+    }
 
     #[test]
     fn results_point_at_their_rules() {
