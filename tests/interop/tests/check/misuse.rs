@@ -52,6 +52,7 @@ const MISUSES: &[(&str, &[&str])] = &[
             "post-in-wrong-state/receive",
             "ud-message-exceeds-mtu",
             "ah-wrong-pd",
+            "ah-in-use",
             "read-limit-zero",
             "fence-missing",
             "srq-with-receive",
@@ -75,6 +76,7 @@ const MISUSES: &[(&str, &[&str])] = &[
             "cq-not-drained",
             "cq-not-armed",
             "event-unacknowledged",
+            "event-not-read",
         ],
     ),
 ];

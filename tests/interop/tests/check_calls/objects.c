@@ -175,6 +175,19 @@ static void event_unacknowledged(int is_wrong)
 		ibv_ack_cq_events(cq, 1);
 }
 
+/* The queue's destruction waits until as many events are acknowledged as it raised, no more and no fewer. */
+static void event_not_read(int is_wrong)
+{
+	connected(IBV_QPT_RC);
+	MUST(!ibv_req_notify_cq(cq, 0));
+	MUST(!post(qps[0], IBV_WR_RDMA_WRITE, piece(0, 64), IBV_SEND_SIGNALED));
+	await_event();
+	completed(1);
+	ibv_ack_cq_events(cq, 1 + is_wrong);
+	if (is_wrong)
+		leave_soon();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct misuse cases[] = {
@@ -193,6 +206,7 @@ int main(int argc, char **argv)
 		{ "cq-not-drained", cq_not_drained },
 		{ "cq-not-armed", cq_not_armed },
 		{ "event-unacknowledged", event_unacknowledged },
+		{ "event-not-read", event_not_read },
 	};
 	return run_misuse(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

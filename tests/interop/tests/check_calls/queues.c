@@ -214,6 +214,19 @@ static void ah_wrong_pd(int is_wrong)
 	MUST(!ibv_destroy_ah(ah) && !ibv_dealloc_pd(other));
 }
 
+/* An address handle belongs to the request until the completion. */
+static void ah_in_use(int is_wrong)
+{
+	struct ibv_ah *ah = address(pd);
+	connected(IBV_QPT_UD);
+	MUST(!datagram(ah, 64));
+	if (is_wrong)
+		MUST(!ibv_destroy_ah(ah));
+	completion();
+	if (!is_wrong)
+		MUST(!ibv_destroy_ah(ah));
+}
+
 static void read_limit_zero(int is_wrong)
 {
 	way.max_rd_atomic = !is_wrong;
@@ -263,6 +276,7 @@ int main(int argc, char **argv)
 		{ "post-in-wrong-state/receive", receive_in_wrong_state },
 		{ "ud-message-exceeds-mtu", ud_message_exceeds_mtu },
 		{ "ah-wrong-pd", ah_wrong_pd },
+		{ "ah-in-use", ah_in_use },
 		{ "read-limit-zero", read_limit_zero },
 		{ "fence-missing", fence_missing },
 		{ "srq-with-receive", srq_with_receive },
