@@ -8,7 +8,8 @@ use libc::c_int;
 
 pub use contexts::{register_ex, wrappers};
 
-/// Whether the library orders the users of this queue by a lock that it holds between their calls. Other queues take turns.
+/// Whether the library orders the users of this queue by a lock that it holds between their calls. The locks of other queues
+/// are those of [`crate::order`].
 pub fn has_own_order(queue: u64) -> bool {
     queue_pair::is_extended(queue) || completion_queue::is_extended(queue)
 }

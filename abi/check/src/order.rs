@@ -1,4 +1,4 @@
-//! Keeps the model's order of posts and polls that of the library: two threads on one queue take turns.
+//! Keeps the model's order of posts and polls that of the library: a lock for each queue, which its users hold in turn.
 //!
 //! The model's own lock is not held while the library works, because the library may wait for a thread that needs it.
 
@@ -9,7 +9,7 @@ const COUNT: usize = 64;
 
 static LOCKS: [Lock; COUNT] = [const { Lock::new() }; COUNT];
 
-/// Holds the turn of the queue at this address; `None` if the library's own lock orders its users. No thread holds two.
+/// Takes the lock of the queue at this address; `None` if the library's own lock orders its users. No thread holds two.
 pub fn lock_of(queue: u64) -> Option<Locked<'static>> {
     if extended::has_own_order(queue) {
         return None;
@@ -19,7 +19,7 @@ pub fn lock_of(queue: u64) -> Option<Locked<'static>> {
     Some(LOCKS[usize::try_from(mixed).unwrap_or(0) % COUNT].lock())
 }
 
-/// Frees all turns in a forked child.
+/// Frees all locks in a forked child.
 pub fn reset() {
     LOCKS.iter().for_each(Lock::reset);
 }

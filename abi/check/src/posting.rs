@@ -149,16 +149,16 @@ unsafe fn give_held(cq: *mut ibv_cq, count: c_int, wc: *mut ibv_wc) -> c_int {
     }
     let count = usize::try_from(count).unwrap_or(0);
     state::with(|state| {
-        let Some(stash) = state.held.get_mut(&handle(cq)) else { return 0 };
+        let Some(held) = state.held.get_mut(&handle(cq)) else { return 0 };
         let mut given = 0;
         while given < count
-            && let Some(completion) = stash.pop_front()
+            && let Some(completion) = held.pop_front()
         {
             // SAFETY: the program's array has `count` entries.
             unsafe { wc.add(given).write(completion) };
             given += 1;
         }
-        if stash.is_empty() {
+        if held.is_empty() {
             state.held.remove(&handle(cq));
         }
         c_int::try_from(given).unwrap_or(0)

@@ -184,9 +184,9 @@ fn synthesize(call: &Call, cq: Handle) -> Handle {
 /// The events of this acknowledgement that the library knows.
 pub fn known_events(cq: Handle, count: u32) -> u32 {
     state::with(|state| {
-        let Some(invented) = state.waits.synthetic.get_mut(&cq) else { return count };
-        let own = count.min(*invented);
-        *invented -= own;
+        let Some(synthetic) = state.waits.synthetic.get_mut(&cq) else { return count };
+        let own = count.min(*synthetic);
+        *synthetic -= own;
         count - own
     })
 }

@@ -9,7 +9,6 @@ mod attributes;
 mod completion;
 mod events;
 mod finding;
-mod grave;
 mod ids;
 mod lifetime;
 pub mod limits;
@@ -23,6 +22,7 @@ mod request;
 mod send;
 mod spans;
 mod state;
+mod tombstone;
 mod transition;
 mod window;
 

@@ -29,7 +29,9 @@ pub unsafe extern "C" fn ibv_create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) 
     let Some(next) = next!(ibv_create_ah: api::fn_ibv_create_ah) else { return null_mut() };
     // SAFETY: the caller's promise.
     unsafe {
-        let Some(call) = Call::enter("ibv_create_ah") else { return next(pd, attr) };
+        // The library answers null arguments.
+        let call = Call::enter("ibv_create_ah").filter(|_| !pd.is_null() && !attr.is_null());
+        let Some(call) = call else { return next(pd, attr) };
         let route = &*attr;
         let (port, index) = (route.port_num, route.grh.sgid_index);
         let vector = devices::address_vector((*pd).context, port, route.is_global != 0, index);

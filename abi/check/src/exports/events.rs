@@ -23,7 +23,9 @@ pub unsafe extern "C" fn ibv_get_cq_event(
     let Some(next) = next!(ibv_get_cq_event: api::fn_ibv_get_cq_event) else { return -1 };
     // SAFETY: the caller's promise.
     unsafe {
-        let Some(call) = Call::enter("ibv_get_cq_event") else { return next(channel, cq, cq_context) };
+        // The library answers null arguments.
+        let call = Call::enter("ibv_get_cq_event").filter(|_| !channel.is_null());
+        let Some(call) = call else { return next(channel, cq, cq_context) };
         call.tell_briefly(|model, _, site| model.check_alive(Kind::Channel, handle(channel), site));
         let waiter = Waiter::new(channel);
         match waiting::before_event(&call, channel) {
@@ -94,8 +96,10 @@ pub unsafe extern "C" fn ibv_ack_async_event(event: *mut ibv_async_event) {
     let Some(next) = next!(ibv_ack_async_event: api::fn_ibv_ack_async_event) else { return };
     // SAFETY: the caller's promise.
     unsafe {
-        if let Some(call) = Call::enter("ibv_ack_async_event") {
-            let told = arguments::async_event(&*event);
+        if let Some(call) = Call::enter("ibv_ack_async_event")
+            && let Some(event) = event.as_ref()
+        {
+            let told = arguments::async_event(event);
             call.tell_briefly(|model, _, _| model.acknowledge_async_event(told));
         }
         next(event);

@@ -124,7 +124,9 @@ pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_a
     let Some(next) = next!(ibv_reg_mr_ex: api::fn_ibv_reg_mr_ex) else { return null_mut() };
     // SAFETY: the caller's promise.
     unsafe {
-        let Some(call) = Call::enter("ibv_reg_mr_ex") else { return next(pd, attr) };
+        // The library answers null arguments.
+        let call = Call::enter("ibv_reg_mr_ex").filter(|_| !attr.is_null());
+        let Some(call) = call else { return next(pd, attr) };
         extended::register_ex(&call, pd, attr, || next(pd, attr))
     }
 }

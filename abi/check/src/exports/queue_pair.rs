@@ -23,7 +23,9 @@ pub unsafe extern "C" fn ibv_create_qp(pd: *mut ibv_pd, attr: *mut ibv_qp_init_a
     let Some(next) = next!(ibv_create_qp: api::fn_ibv_create_qp) else { return null_mut() };
     // SAFETY: the caller's promise.
     unsafe {
-        let Some(call) = Call::enter("ibv_create_qp") else { return next(pd, attr) };
+        // The library answers null arguments.
+        let call = Call::enter("ibv_create_qp").filter(|_| !pd.is_null() && !attr.is_null());
+        let Some(call) = call else { return next(pd, attr) };
         call.tell(|model, site| {
             model.check_alive(Kind::Pd, handle(pd), site);
             for cq in [(*attr).send_cq, (*attr).recv_cq] {
@@ -81,7 +83,9 @@ pub unsafe extern "C" fn ibv_modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, 
     let Some(next) = next!(ibv_modify_qp: api::fn_ibv_modify_qp) else { return libc::ENOSYS };
     // SAFETY: the caller's promise.
     unsafe {
-        let Some(call) = Call::enter("ibv_modify_qp") else { return next(qp, attr, mask) };
+        // The library answers null arguments.
+        let call = Call::enter("ibv_modify_qp").filter(|_| !qp.is_null() && !attr.is_null());
+        let Some(call) = call else { return next(qp, attr, mask) };
         let told = attributes(qp, attr, mask.cast_unsigned());
         call.tell(|model, site| model.check_modify(handle(qp), &told, site));
         let result = next(qp, attr, mask);

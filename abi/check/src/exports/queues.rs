@@ -101,7 +101,9 @@ pub unsafe extern "C" fn ibv_resize_cq(cq: *mut ibv_cq, cqe: c_int) -> c_int {
     unsafe {
         let result = next(cq, cqe);
         if let Some(call) = call {
-            let capacity = u32::try_from((*cq).cqe).unwrap_or(u32::MAX);
+            // The library answers null.
+            let Some(cq) = cq.as_ref() else { return result };
+            let capacity = u32::try_from(cq.cqe).unwrap_or(u32::MAX);
             call.tell(|model, _| model.resize_cq(handle(cq), capacity));
         }
         result

@@ -45,7 +45,9 @@ unsafe extern "C" fn create_qp_ex(context: *mut ibv_context, attr: *mut ibv_qp_i
     // SAFETY: the program's promise to ibv_create_qp_ex.
     unsafe {
         let next = original!(context, create_qp_ex);
-        let Some(call) = Call::enter("ibv_create_qp_ex") else { return next(context, attr) };
+        // The library answers null arguments.
+        let call = Call::enter("ibv_create_qp_ex").filter(|_| !attr.is_null());
+        let Some(call) = call else { return next(context, attr) };
         let wanted = (*attr).cap;
         let qp = next(context, attr);
         if qp.is_null() {
@@ -84,17 +86,24 @@ unsafe extern "C" fn create_cq_ex(context: *mut ibv_context, attr: *mut ibv_cq_i
     // SAFETY: the program's promise to ibv_create_cq_ex.
     unsafe {
         let next = original!(context, create_cq_ex);
-        let Some(call) = Call::enter("ibv_create_cq_ex") else { return next(context, attr) };
+        // The library answers null arguments.
+        let call = Call::enter("ibv_create_cq_ex").filter(|_| !attr.is_null());
+        let Some(call) = call else { return next(context, attr) };
         let mut with_number = *attr;
         // The model finds a completion's queue pair by its number.
         with_number.wc_flags |= u64::from(IBV_WC_EX_WITH_QP_NUM);
-        let cq = next(context, &mut with_number);
+        let mut cq = next(context, &mut with_number);
+        let is_number_refused = cq.is_null() && with_number.wc_flags != (*attr).wc_flags;
+        if is_number_refused {
+            cq = next(context, attr);
+        }
         if !cq.is_null() {
             let has_flags = (*attr).comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS != 0;
             let capacity = u32::try_from((*cq).cqe).unwrap_or(u32::MAX);
             let mut model = Cq::new(handle(context), some((*attr).channel), capacity);
             model.ignores_overrun = has_flags && (*attr).flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN != 0;
             model.is_extended = true;
+            model.hides_qp_numbers = is_number_refused;
             call.tell(|state, site| state.add_cq(handle(cq), model, site));
             completion_queue::wrap(cq);
         }
@@ -160,7 +169,9 @@ unsafe extern "C" fn reg_mr_ex(pd: *mut ibv_pd, attr: *mut ibv_mr_init_attr) -> 
     // SAFETY: the program's promise to ibv_reg_mr_ex.
     unsafe {
         let next = original!((*pd).context, reg_mr_ex);
-        let Some(call) = Call::enter("ibv_reg_mr_ex") else { return next(pd, attr) };
+        // The library answers null arguments.
+        let call = Call::enter("ibv_reg_mr_ex").filter(|_| !attr.is_null());
+        let Some(call) = call else { return next(pd, attr) };
         register_ex(&call, pd, attr, || next(pd, attr))
     }
 }

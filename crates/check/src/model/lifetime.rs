@@ -1,10 +1,10 @@
 //! Creation and destruction of objects, and objects that nothing destroyed.
 
-use super::grave::Grave;
 use super::ids::{CURRENT_STACK, Handle, Site, StackId};
-use super::limits::{GRAVES_MAX, LEAKS_MAX, OBJECTS_MAX};
+use super::limits::{LEAKS_MAX, OBJECTS_MAX, TOMBSTONES_MAX};
 use super::objects::{Ah, Channel, Context, Cq, Kind, Mr, Mw, Pd, Qp, QpKind, Srq};
 use super::state::Model;
+use super::tombstone::Tombstone;
 use crate::rules;
 
 /// An object that a call is destroying. It is out of the model, because another thread may create one at its address as soon
@@ -91,7 +91,7 @@ impl Model {
 
     /// Clears what was at the address before, and returns a number for the object's name.
     pub(super) fn admit(&mut self, kind: Kind, handle: Handle) -> u32 {
-        self.graves.remove(&(kind, handle));
+        self.tombstones.remove(&(kind, handle));
         self.destroying.remove(&(kind, handle));
         self.unowned.remove(&(kind, handle));
         self.serial += 1;
@@ -135,7 +135,7 @@ impl Model {
         match &removed {
             Some(_) => {
                 self.destroying.insert((kind, handle));
-                self.bury(kind, handle, Grave { name, created, destroyed: site.stack });
+                self.bury(kind, handle, Tombstone { name, created, destroyed: site.stack });
             }
             None => self.check_not_destroyed(kind, handle, site, true),
         }
@@ -210,7 +210,7 @@ impl Model {
             Removed::Pd(object) => self.pds.insert(handle, object).map_or(Kind::Pd, |_| Kind::Pd),
             Removed::Context(object) => self.contexts.insert(handle, object).map_or(Kind::Context, |_| Kind::Context),
         };
-        self.graves.remove(&(kind, handle));
+        self.tombstones.remove(&(kind, handle));
         self.destroying.remove(&(kind, handle));
         if is_busy && !self.unowned.contains(&(kind, handle)) {
             let name = self.name(kind, handle);
@@ -222,18 +222,18 @@ impl Model {
         }
     }
 
-    fn bury(&mut self, kind: Kind, handle: Handle, grave: Grave) {
+    fn bury(&mut self, kind: Kind, handle: Handle, tombstone: Tombstone) {
         // Direct verbs create objects unseen, perhaps at this address.
         if self.contexts.values().any(|context| !context.is_complete) {
             return;
         }
-        if self.grave_order.len() == GRAVES_MAX
-            && let Some(oldest) = self.grave_order.pop_front()
+        if self.tombstone_order.len() == TOMBSTONES_MAX
+            && let Some(oldest) = self.tombstone_order.pop_front()
         {
-            self.graves.remove(&oldest);
+            self.tombstones.remove(&oldest);
         }
-        self.grave_order.push_back((kind, handle));
-        self.graves.insert((kind, handle), grave);
+        self.tombstone_order.push_back((kind, handle));
+        self.tombstones.insert((kind, handle), tombstone);
     }
 
     /// Reports a call on a destroyed object.
@@ -242,12 +242,12 @@ impl Model {
     }
 
     fn check_not_destroyed(&mut self, kind: Kind, handle: Handle, site: Site, destroys: bool) {
-        let Some(grave) = self.graves.get(&(kind, handle)).cloned() else { return };
+        let Some(tombstone) = self.tombstones.get(&(kind, handle)).cloned() else { return };
         let rule = if destroys { &rules::DESTROYED_TWICE } else { &rules::USE_AFTER_DESTROY };
         let verb = if destroys { "destroys" } else { "uses" };
         let message = format!("the program {verb} {} that is already destroyed", kind.with_article());
-        let history = vec![("created".to_owned(), grave.created), ("destroyed".to_owned(), grave.destroyed)];
-        self.find_with(rule, site, grave.name, message, history);
+        let history = vec![("created".to_owned(), tombstone.created), ("destroyed".to_owned(), tombstone.destroyed)];
+        self.find_with(rule, site, tombstone.name, message, history);
     }
 
     /// Reports the objects that are left when the process ends, users before what they use.

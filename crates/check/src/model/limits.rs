@@ -3,7 +3,7 @@
 /// Live objects of one kind.
 pub const OBJECTS_MAX: usize = 1 << 18;
 /// Destroyed objects that are remembered.
-pub const GRAVES_MAX: usize = 4096;
+pub const TOMBSTONES_MAX: usize = 4096;
 /// Requests of one queue.
 pub const QUEUE_MAX: usize = 1 << 17;
 /// Completed receives, READs and atomics whose buffers are remembered.

@@ -85,7 +85,7 @@ impl Model {
             let name = self.name(Kind::Ah, request.ah);
             return Some((&rules::AH_WRONG_PD, format!("{name} is of another protection domain")));
         }
-        if self.graves.contains_key(&(Kind::Ah, request.ah)) {
+        if self.tombstones.contains_key(&(Kind::Ah, request.ah)) {
             return Some((&rules::USE_AFTER_DESTROY, "its address handle is already destroyed".to_owned()));
         }
         let mtu = qp.port.and_then(|port| self.contexts.get(&qp.context)?.ports.get(&port)).map_or(0, |p| p.mtu_bytes);

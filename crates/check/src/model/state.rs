@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::finding::{Excess, Finding};
-use super::grave::Grave;
 use super::ids::{Handle, Site, StackId};
 use super::limits::{FINDINGS_MAX, HISTORY_MAX};
 use super::objects::{Ah, Channel, Context, Cq, Kind, Mr, Mw, Objects, Pd, Qp, RegionKey, Srq};
 use super::request::SinkLog;
 use super::spans::RegionSpans;
+use super::tombstone::Tombstone;
 use crate::rule::{Rule, Severity};
 use crate::rules;
 
@@ -47,8 +47,8 @@ pub struct Model {
     pub(super) srqs: Objects<Srq>,
     pub(super) qps: Objects<Qp>,
     pub(super) ahs: Objects<Ah>,
-    pub(super) graves: FxHashMap<(Kind, Handle), Grave>,
-    pub(super) grave_order: VecDeque<(Kind, Handle)>,
+    pub(super) tombstones: FxHashMap<(Kind, Handle), Tombstone>,
+    pub(super) tombstone_order: VecDeque<(Kind, Handle)>,
     pub(super) qp_numbers: FxHashMap<(Handle, u32), Handle>,
     pub(super) keys: FxHashMap<(Handle, u32), RegionKey>,
     /// Objects whose destruction has begun and not returned: it waits for acknowledgements.
@@ -83,8 +83,8 @@ impl Model {
             srqs: Objects::default(),
             qps: Objects::default(),
             ahs: Objects::default(),
-            graves: FxHashMap::default(),
-            grave_order: VecDeque::new(),
+            tombstones: FxHashMap::default(),
+            tombstone_order: VecDeque::new(),
             qp_numbers: FxHashMap::default(),
             keys: FxHashMap::default(),
             destroying: FxHashSet::default(),

@@ -1,10 +1,10 @@
-//! Destroyed objects.
+//! Records of destroyed objects.
 
 use super::ids::StackId;
 
-/// A destroyed object.
+/// The record of a destroyed object.
 #[derive(Clone, Debug)]
-pub(super) struct Grave {
+pub(super) struct Tombstone {
     pub name: String,
     pub created: StackId,
     pub destroyed: StackId,
