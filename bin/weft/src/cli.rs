@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cable, capture, cdi, cm, daemon, dev, diagnose, doctor, env, environment, host_apply, hosts, link, manual, metrics,
-    monitor, node, pingall, qp, resource, run, sm, stat, status, system, top, topology, up,
+    cable, capture, cdi, check, cm, daemon, dev, diagnose, doctor, env, environment, host_apply, hosts, link, manual,
+    metrics, monitor, node, pingall, qp, resource, run, sm, stat, status, system, top, topology, up,
 };
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
@@ -23,6 +23,11 @@ pub enum Command {
     Demo(crate::commands::demo::DemoArgs),
     /// Run a program with Weft's libraries and devices
     Run(run::RunArgs),
+    /// Run a program and report its misuse of verbs: weft check -- PROGRAM
+    ///
+    /// A library in each process of the program watches its calls and completions. The reports come when the program
+    /// has ended; its exit status is passed on, or replaced by 99 if an error was found.
+    Check(Box<check::CheckArgs>),
     /// Start a shell as a host of the fabric
     Shell(hosts::ShellArgs),
     /// Run a program on many hosts of the fabric: weft exec node[1-8] -- hostname, weft exec --all -- hostname

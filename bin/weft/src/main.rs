@@ -51,6 +51,7 @@ fn run() -> ExitCode {
     match cli.command {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Run(args) => commands::run::run(&args),
+        Command::Check(args) => commands::check::run(&args),
         Command::Shell(args) => commands::hosts::shell(&args),
         Command::Exec(args) => commands::hosts::exec(&args),
         Command::Rsh(args) => commands::hosts::rsh(&args),

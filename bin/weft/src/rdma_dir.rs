@@ -10,7 +10,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-pub use names::{AUDIT, RDS, SONAMES, VIEW, all_names, soname_of};
+pub use names::{AUDIT, CHECK, RDS, SONAMES, VIEW, all_names, soname_of};
 pub use weft_tool::announce::announce_daemon;
 
 /// Finds the directory of Weft's libraries, as an absolute path.

@@ -8,13 +8,14 @@ use super::elf::{self, Needs};
 use super::layout::File;
 
 /// The shared libraries: cargo's file and the name that programs, or `weft run`, request.
-const LIBRARIES: [(&str, &str); 6] = [
+const LIBRARIES: [(&str, &str); 7] = [
     ("libibverbs.so", "libibverbs.so.1"),
     ("librdmacm.so", "librdmacm.so.1"),
     ("libibumad.so", "libibumad.so.3"),
     ("libweft_audit.so", "libweft_audit.so"),
     ("libweft_view.so", "libweft_view.so"),
     ("libweft_rds_preload.so", "libweft_rds_preload.so"),
+    ("libweft_check.so", "libweft_check.so"),
 ];
 
 /// The shells: as `weft completions` calls them, and the name of their script.

@@ -1,7 +1,7 @@
 //! `eval $(weft env)`: prints only the variables, for users who want no namespace; `--shell` selects another shell's
 //! syntax, and `--github` hands them to the later steps of a GitHub job.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -107,6 +107,11 @@ impl Shell {
     }
 }
 
+/// A word of a command line as sh reads it.
+pub fn shell_word(word: &OsStr) -> String {
+    if word.is_empty() { "''".to_owned() } else { quoted(&word.to_string_lossy(), r"'\''") }
+}
+
 /// Quotes a word; `quote` is how the shell writes a single quote inside single quotes.
 fn quoted(text: &str, quote: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
@@ -124,6 +129,11 @@ mod tests {
     fn odd_characters_are_quoted() {
         assert_eq!(Shell::Sh.line("A", "/usr/lib/weft"), "export A=/usr/lib/weft;\n");
         assert_eq!(Shell::Sh.line("A", "/a b/it's"), "export A='/a b/it'\\''s';\n");
+    }
+
+    #[test]
+    fn an_empty_word_stays_one() {
+        assert_eq!([shell_word(OsStr::new("")), shell_word(OsStr::new("a b"))].join(" "), "'' 'a b'");
     }
 
     #[test]

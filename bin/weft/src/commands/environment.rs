@@ -29,6 +29,12 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("programs", "WEFT_LOOPBACK", "wire: packets even between two programs of one host"),
     ("programs", "WEFT_SHARE", "auto, on or off: whether registered pages become shared ones"),
     ("programs", "WEFT_LOG", "stderr or a file: why a device does not open, a daemon that died; weft run sets stderr"),
+    (
+        "programs",
+        "WEFT_CHECK_REPORT",
+        "directory for reports of misuse; weft check sets it, weft check --read prints them",
+    ),
+    ("programs", "WEFT_CHECK_SNAPSHOT", "longest message in bytes whose buffer is compared; as weft check --snapshot"),
     ("programs", "WEFT_HOST", "host of the fabric that programs and commands run as; weft run --host sets it"),
     (
         "programs",
@@ -61,7 +67,7 @@ fn text() -> String {
     {
         text += &format!("\n{title}:\n");
         for (_, name, what) in VARIABLES.iter().filter(|(of, ..)| *of == reader) {
-            text += &format!("  {name:<18} {what}\n");
+            text += &format!("  {name:<20} {what}\n");
         }
     }
     text

@@ -3,6 +3,7 @@
 pub mod cable;
 pub mod capture;
 pub mod cdi;
+pub mod check;
 pub mod cm;
 pub mod daemon;
 pub mod demo;

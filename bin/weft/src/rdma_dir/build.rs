@@ -17,8 +17,8 @@ use super::origin::Origin;
 const STAMP: &str = "weft-libraries.stamp";
 
 /// The packages of the libraries.
-const PACKAGES: [&str; 6] =
-    ["weft-ibverbs", "weft-rdmacm", "weft-ibumad", "weft-audit", "weft-view", "weft-rds-preload"];
+const PACKAGES: [&str; 7] =
+    ["weft-ibverbs", "weft-rdmacm", "weft-ibumad", "weft-audit", "weft-view", "weft-rds-preload", "weft-checker"];
 
 /// Makes cargo build the libraries if `held` finds none, or if cargo built the running command after them. Cargo prints
 /// its own errors; the caller reports missing libraries.

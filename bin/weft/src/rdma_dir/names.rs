@@ -12,9 +12,12 @@ pub const VIEW: &str = "libweft_view.so";
 /// The library for LD_PRELOAD, which gives programs RDS sockets.
 pub const RDS: &str = "libweft_rds_preload.so";
 
+/// The library for LD_PRELOAD, which checks a program's use of verbs.
+pub const CHECK: &str = "libweft_check.so";
+
 /// Every library beside the command.
 pub fn all_names() -> impl Iterator<Item = &'static str> {
-    SONAMES.into_iter().chain([AUDIT, VIEW, RDS])
+    SONAMES.into_iter().chain([AUDIT, VIEW, RDS, CHECK])
 }
 
 /// Weft's name for an RDMA library with any version or hash in its name.

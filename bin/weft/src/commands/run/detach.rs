@@ -16,32 +16,38 @@ use super::ethernet;
 use super::wait_port::{cm_listeners, listening_sockets};
 
 /// Time limit for the program to start listening. A program that never does is left running.
-const LISTENS_WITHIN: Duration = Duration::from_secs(10);
+pub const LISTENS_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Starts `weft run` with the same options in a process group of its own and waits until it listens.
 pub fn run(args: &RunArgs) -> ExitCode {
-    match start(args) {
+    run_command("run", &words(args), args)
+}
+
+/// Starts a command of `weft` with these words in a process group of its own, and waits until the program of `args`,
+/// which it runs, listens.
+pub fn run_command(command: &str, words: &[OsString], args: &RunArgs) -> ExitCode {
+    match start(command, words, args) {
         Ok(code) => code,
         Err(e) => {
-            crate::errln!("weft run: {e:#}");
+            crate::errln!("weft {command}: {e:#}");
             ExitCode::from(FAILED)
         }
     }
 }
 
-fn start(args: &RunArgs) -> Result<ExitCode> {
+fn start(command: &str, words: &[OsString], args: &RunArgs) -> Result<ExitCode> {
     let program = args.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let exe = std::env::current_exe().context("cannot tell where this command is")?;
-    let mut child = Command::new(exe).arg("run").args(words(args)).stdin(Stdio::null()).process_group(0).spawn()?;
+    let mut child = Command::new(exe).arg(command).args(words).stdin(Stdio::null()).process_group(0).spawn()?;
     let start = Instant::now();
     // Programs on an Ethernet host listen in its network, and at its daemon.
-    let on_ethernet = match &args.host {
-        Some(host) => ethernet::enter(host)?.is_some(),
-        None => false,
+    let host = match &args.host {
+        Some(host) if ethernet::enter(host)?.is_none() => host.as_str(),
+        _ => "",
     };
     loop {
-        if listens(child.id(), args, on_ethernet) {
+        if listens(child.id(), args.wait_port, host) {
             return Ok(ExitCode::SUCCESS);
         }
         if let Some(status) = child.try_wait()? {
@@ -50,7 +56,7 @@ fn start(args: &RunArgs) -> Result<ExitCode> {
         if start.elapsed() > LISTENS_WITHIN {
             let port = args.wait_port.map(|port| format!(" on port {port}")).unwrap_or_default();
             crate::errln!(
-                "weft run: {program}: does not listen{port} after {} s; it goes on in the background as process {}",
+                "weft {command}: {program}: does not listen{port} after {} s; it goes on in the background as process {}",
                 LISTENS_WITHIN.as_secs(),
                 child.id()
             );
@@ -67,8 +73,8 @@ fn ended(status: ExitStatus) -> ExitCode {
     }
 }
 
-/// The options of `args` without `--detach`, followed by the command.
-fn words(args: &RunArgs) -> Vec<OsString> {
+/// The options of `args` without `--detach` and `--wait-port`, followed by the command.
+pub fn words(args: &RunArgs) -> Vec<OsString> {
     let RunArgs {
         ld_library_path,
         system,
@@ -104,15 +110,13 @@ fn words(args: &RunArgs) -> Vec<OsString> {
     words
 }
 
-/// Whether a process of the group listens on a TCP socket or through the connection manager: on any port, or on the one
-/// that `--wait-port` names.
-fn listens(group: u32, args: &RunArgs, on_ethernet: bool) -> bool {
+/// Whether a process of the group listens on a TCP socket or through the connection manager, as a program of `host` if
+/// that is not empty: on any port, or on the one given.
+pub fn listens(group: u32, port: Option<u16>, host: &str) -> bool {
     let pids = members(group);
-    let is_wanted = |port: u16| args.wait_port.is_none_or(|wanted| wanted == port);
+    let is_wanted = |listening: u16| port.is_none_or(|wanted| wanted == listening);
     pids.iter().any(|pid| listens_by_tcp(*pid, is_wanted))
-        || cm_listeners(args.host.as_deref().filter(|_| !on_ethernet).unwrap_or_default())
-            .iter()
-            .any(|(pid, port)| pids.contains(pid) && is_wanted(*port))
+        || cm_listeners(host).iter().any(|(pid, port)| pids.contains(pid) && is_wanted(*port))
 }
 
 /// Lists the processes of a process group.

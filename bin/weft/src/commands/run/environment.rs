@@ -8,10 +8,14 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::rdma_dir::{AUDIT, RDS, VIEW};
+use super::args::RunArgs;
+use crate::rdma_dir::{AUDIT, CHECK, RDS, VIEW};
 
 /// Variable by which libraries find this command.
 const COMMAND_VARIABLE: &str = "WEFT_BIN";
+
+/// Variable with the directory of reports of misuse: the library that writes them does nothing without it.
+pub const REPORT_VARIABLE: &str = "WEFT_CHECK_REPORT";
 
 /// `LD_LIBRARY_PATH` with `dir` prepended.
 pub fn library_path(dir: &Path) -> OsString {
@@ -37,18 +41,45 @@ pub fn preload(dir: &Path) -> Result<OsString> {
     Ok(with_own(env::var_os("LD_PRELOAD"), preloadable(dir, VIEW)?, b" :"))
 }
 
-/// Gives the program RDS sockets: the library for them joins `LD_PRELOAD`, and finds this command by a variable, since it
-/// starts the RDS service.
+/// Adds the libraries that the options, and the variable of [`preload_check`], ask for.
 ///
 /// # Errors
 /// As [`preload`].
-pub fn preload_rds(dir: &Path, command: &mut Command) -> Result<()> {
-    let own = preloadable(dir, RDS)?;
+pub fn preload_wanted(args: &RunArgs, dir: &Path, command: &mut Command) -> Result<()> {
+    if args.rds {
+        preload_rds(dir, command)?;
+    }
+    match env::var_os(REPORT_VARIABLE).filter(|reports| !reports.is_empty()) {
+        Some(reports) => preload_check(dir, Path::new(&reports), command),
+        None => Ok(()),
+    }
+}
+
+/// Gives the program RDS sockets: the library for them joins `LD_PRELOAD`, and finds this command by a variable, since it
+/// starts the RDS service.
+fn preload_rds(dir: &Path, command: &mut Command) -> Result<()> {
+    add_preloaded(preloadable(dir, RDS)?, command);
+    command.env(COMMAND_VARIABLE, env::current_exe().context("this program's file")?);
+    Ok(())
+}
+
+/// Has the program's misuse of verbs reported into files of the directory `reports`, which this makes if it is missing.
+///
+/// # Errors
+/// As [`preload`]; the directory cannot be made.
+pub fn preload_check(dir: &Path, reports: &Path, command: &mut Command) -> Result<()> {
+    add_preloaded(preloadable(dir, CHECK)?, command);
+    std::fs::create_dir_all(reports).with_context(|| format!("{REPORT_VARIABLE}={}", reports.display()))?;
+    // The program may change its directory.
+    command.env(REPORT_VARIABLE, std::path::absolute(reports).context(REPORT_VARIABLE)?);
+    Ok(())
+}
+
+/// Appends a library to the `LD_PRELOAD` that the program gets.
+fn add_preloaded(own: PathBuf, command: &mut Command) {
     let set = command.get_envs().find(|(name, _)| *name == "LD_PRELOAD");
     let list = set.map_or_else(|| env::var_os("LD_PRELOAD"), |(_, list)| list.map(OsStr::to_owned));
     command.env("LD_PRELOAD", with_own(list, own, b" :"));
-    command.env(COMMAND_VARIABLE, env::current_exe().context("this program's file")?);
-    Ok(())
 }
 
 /// Path of a library for `LD_PRELOAD`.
@@ -115,6 +146,15 @@ mod tests {
         assert_eq!(of("/w/l.so /u/a.so"), "/w/l.so /u/a.so");
         assert_eq!(with_own(None, "/w/l.so".into(), b":"), "/w/l.so");
         assert!(preload(Path::new("/nonexistent")).is_err());
+    }
+
+    #[test]
+    fn preloaded_libraries_join_those_of_the_program() {
+        let mut command = Command::new("true");
+        command.env("LD_PRELOAD", "/w/view.so");
+        add_preloaded("/w/check.so".into(), &mut command);
+        let list = command.get_envs().find(|(name, _)| *name == "LD_PRELOAD").and_then(|(_, list)| list);
+        assert_eq!(list, Some(OsStr::new("/w/view.so:/w/check.so")));
     }
 
     #[test]

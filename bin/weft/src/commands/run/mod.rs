@@ -40,10 +40,12 @@ mod wait_port;
 mod writers;
 
 pub use args::{FAILED, RunArgs};
-pub use environment::{audit, library_path};
+pub use detach::{LISTENS_WITHIN, listens, run_command as detach_command, words};
+pub use environment::{REPORT_VARIABLE, audit, library_path, preload_check};
 pub use fallback::remedy;
 #[cfg(test)]
 pub use view::tests::rxe0 as test_device;
+pub use wait_port::is_listened_on;
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -163,9 +165,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     }
     if args.ld_library_path {
         command.env("LD_LIBRARY_PATH", library_path(&dir));
-        if args.rds {
-            environment::preload_rds(&dir, &mut command)?;
-        }
+        environment::preload_wanted(args, &dir, &mut command)?;
         return Ok(command);
     }
     let cpus = cpus::Cpus::of_machine();
@@ -222,9 +222,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         }
         Err(error) => preloaded::prepare(&task, &error, &mut command),
     }
-    if args.rds {
-        environment::preload_rds(&dir, &mut command)?;
-    }
+    environment::preload_wanted(args, &dir, &mut command)?;
     Ok(command)
 }
 

@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// None does within the time limit.
 pub fn wait(port: u16, host: &str) -> Result<()> {
     let until = Instant::now() + LISTENS_WITHIN;
-    while !listens_by_tcp(port) && !listens_by_cm(port, host) {
+    while !is_listened_on(port, host) {
         if Instant::now() > until {
             let seconds = LISTENS_WITHIN.as_secs();
             bail!("--wait-port {port}: no program listens on it after {seconds} s; start the server, or name its port");
@@ -27,6 +27,11 @@ pub fn wait(port: u16, host: &str) -> Result<()> {
         std::thread::sleep(LOOK_EVERY);
     }
     Ok(())
+}
+
+/// Returns whether some program of the network namespace that this process is in listens on the port.
+pub fn is_listened_on(port: u16, host: &str) -> bool {
+    listens_by_tcp(port) || listens_by_cm(port, host)
 }
 
 fn listens_by_tcp(port: u16) -> bool {
