@@ -14,9 +14,9 @@ use crate::next::{Next, next};
 /// Breaches of a call that takes memory away. They are looked for before the call, because another thread may get the memory
 /// as soon as it is free, and reported if the call succeeds.
 struct Releases {
-    call: Call,
-    /// The breaches in each range.
+    /// The breaches in each range. Their memory is freed before `call` ends: `free` would otherwise begin another one.
     findings: Vec<Vec<Finding>>,
+    call: Call,
 }
 
 impl Releases {
@@ -30,7 +30,7 @@ impl Releases {
             call.foresee(|model, site| model.release_memory(*address, *length, how, site))
         };
         let findings = ranges.iter().map(find).collect();
-        Some(Releases { call, findings })
+        Some(Releases { findings, call })
     }
 
     /// The call took this range away.
