@@ -56,7 +56,9 @@ impl Model {
     fn report_excess_acknowledged(&mut self, cq: Handle, count: u64, excess: u64, site: Site) {
         if excess > 0 {
             let read = count - excess;
-            let message = format!("the program acknowledges {count} events and has read {read} since the last time");
+            let plural = if count == 1 { "" } else { "s" };
+            let message =
+                format!("the program acknowledges {count} completion event{plural}, of which it has read {read}");
             self.find(&rules::EVENT_NOT_READ, site, self.name(Kind::Cq, cq), message);
         }
     }
