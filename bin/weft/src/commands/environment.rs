@@ -39,7 +39,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     (
         "programs",
         "WEFT_BIN",
-        "the weft command that libraries start as the daemon or the RDS service; weft env sets it",
+        "the command that libraries start as daemon or RDS service; weft env sets it",
     ),
     ("commands", "WEFT_QUIET", "1: weft run does not print that it cannot mount, or that it cannot serve the program"),
     ("programs", "WEFT_VIEW", "directory that stands for /sys and /dev; weft run sets it where it cannot mount"),
