@@ -1,5 +1,6 @@
 //! HTTP endpoint of a page of metrics: a thread for each connection, a bounded number of them, one request each.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +12,8 @@ use crate::request::{HEAD_BYTES_MAX, Request, parse};
 
 /// Connections served at the same time. Others are refused with status 503.
 const CONNECTIONS_MAX: usize = 16;
+/// Refused connections that are open, for clients to read the answer.
+const REFUSED_MAX: usize = 16;
 /// Time that a client has for its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time that a client has to take a part of the answer.
@@ -47,6 +50,7 @@ impl Endpoint {
     /// Serves without end. `collect` makes the page, for one request at a time; its error is the answer's text.
     pub fn serve(&self, collect: impl FnMut() -> Result<String, String> + Send) {
         let (collect, open) = (Mutex::new(collect), AtomicUsize::new(0));
+        let mut refused = VecDeque::new();
         std::thread::scope(|threads| {
             loop {
                 let Ok((stream, _)) = self.listener.accept() else {
@@ -55,7 +59,10 @@ impl Endpoint {
                 };
                 if open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
                     open.fetch_sub(1, Ordering::Relaxed);
-                    refuse(stream);
+                    refused.extend(refuse(stream));
+                    if refused.len() > REFUSED_MAX {
+                        refused.pop_front();
+                    }
                     continue;
                 }
                 let (collect, open) = (&collect, &open);
@@ -73,12 +80,15 @@ impl Endpoint {
     }
 }
 
-/// Tells a client that all connections are taken, without waiting for it.
-fn refuse(mut stream: TcpStream) {
+/// Tells a client that all connections are taken, without waiting for it. Returns the connection, which must stay open for a
+/// while: the request is not read, and the system resets a connection that is closed with unread bytes, so that the client
+/// might not get to read the answer.
+fn refuse(mut stream: TcpStream) -> Option<TcpStream> {
     let text = "too many connections; try again later\n";
-    if stream.set_nonblocking(true).is_ok() {
-        let _ = stream.write(response("503 Service Unavailable", "text/plain", text, true).as_bytes());
-    }
+    stream.set_nonblocking(true).ok()?;
+    stream.write_all(response("503 Service Unavailable", "text/plain", text, true).as_bytes()).ok()?;
+    stream.shutdown(Shutdown::Write).ok()?;
+    Some(stream)
 }
 
 /// Reads a request and answers it.

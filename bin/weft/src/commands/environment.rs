@@ -36,11 +36,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ),
     ("programs", "WEFT_CHECK_SNAPSHOT", "longest message in bytes whose buffer is compared; as weft check --snapshot"),
     ("programs", "WEFT_HOST", "host of the fabric that programs and commands run as; weft run --host sets it"),
-    (
-        "programs",
-        "WEFT_BIN",
-        "the command that libraries start as daemon or RDS service; weft env sets it",
-    ),
+    ("programs", "WEFT_BIN", "the command that libraries start as daemon or RDS service; weft env sets it"),
     ("commands", "WEFT_QUIET", "1: weft run does not print that it cannot mount, or that it cannot serve the program"),
     ("programs", "WEFT_VIEW", "directory that stands for /sys and /dev; weft run sets it where it cannot mount"),
     ("commands", "WEFT_LIB_DIR", "directory of Weft's libraries [default: the installation's]"),

@@ -46,18 +46,15 @@ impl PacketKinds {
     }
 }
 
-/// Returns a kind's place in [`NAMES`]; datagrams (UD) are sends.
+/// Returns a kind's place in [`NAMES`]: datagrams (UD) are sends, and all further requests count with the atomics.
 fn place_of(kind: Kind) -> u8 {
     match kind {
-        Kind::SendFirst | Kind::SendMiddle | Kind::SendLast | Kind::SendLastImm => 0,
-        Kind::SendOnly | Kind::SendOnlyImm | Kind::SendLastInv | Kind::SendOnlyInv => 0,
-        Kind::WriteFirst | Kind::WriteMiddle | Kind::WriteLast | Kind::WriteLastImm => 1,
-        Kind::WriteOnly | Kind::WriteOnlyImm | Kind::Flush => 1,
         Kind::ReadRequest => 2,
-        Kind::ReadResponseFirst | Kind::ReadResponseMiddle | Kind::ReadResponseLast | Kind::ReadResponseOnly => 3,
-        Kind::AtomicAcknowledge => 3,
         Kind::Acknowledge | Kind::CongestionNotification => 4,
-        Kind::CompareSwap | Kind::FetchAdd | Kind::AtomicWrite => 5,
+        _ if kind.is_send() => 0,
+        _ if kind.is_write() => 1,
+        _ if kind.is_response() => 3,
+        _ => 5,
     }
 }
 
