@@ -7,6 +7,7 @@ use crate::{cargo, lint, packages};
 use anyhow::{Context, Result, anyhow, bail};
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread::JoinHandle;
 use std::time::Instant;
 use weft_interop::product;
 
@@ -35,11 +36,13 @@ pub struct Options {
     keep_going: bool,
 }
 
-/// The rings in order: those that take seconds come before those that take minutes.
+/// The rings in order: those that take seconds come before those that take minutes. The build runs beside the rings between it
+/// and the one that needs it: for half of its time it links one program, with one processor.
 const RINGS: &[(&str, &[&str])] = &[
     ("rules", &[]),
     // Without examples, which clippy compiles, and without documentation tests, which no crate has.
     ("unit", &["test", "--workspace", "--exclude", "weft-interop", "--exclude", "weft-sim", "--tests"]),
+    ("build", &["build", "--profile", product::SHIPPED]),
     (
         "loom",
         &[
@@ -56,11 +59,13 @@ const RINGS: &[(&str, &[&str])] = &[
             "--lib",
         ],
     ),
-    ("build", &["build", "--profile", product::SHIPPED]),
     // The packages of the unit ring, so that the crates are built once for both; of their tests, only the simulator's run.
     ("sim", &["test", "--workspace", "--exclude", "weft-interop"]),
     ("interop", &["test", "-p", "weft-interop"]),
 ];
+
+/// The ring that runs what the ring `build` builds.
+const NEEDS_BUILD: &str = "interop";
 
 /// Beginning of a model's name: with loom's atomics only models run.
 const MODELS: &str = "loom_";
@@ -74,7 +79,11 @@ pub fn run(options: &Options) -> Result<()> {
     packages::install()?;
     let files = Files { skips: scratch("skips")?, report: scratch("interop-report")? };
     let mut summary = Summary::default();
+    let mut build: Option<JoinHandle<Ring>> = None;
     for (name, args) in RINGS {
+        if *name == NEEDS_BUILD {
+            summary.rings.extend(build.take().map(ended));
+        }
         if !options.ring.is_empty() && !options.ring.iter().any(|ring| ring == name) {
             continue;
         }
@@ -85,16 +94,16 @@ pub fn run(options: &Options) -> Result<()> {
         if *name == "loom" && options.filter.as_ref().is_some_and(|filter| !filter.contains(MODELS)) {
             continue;
         }
-        let (started, ticks) = (Instant::now(), Times::now());
-        let mut ring = match *name {
-            "rules" => from_result(name, lint::rules()),
-            "build" => from_result(name, cargo::run(args, &[])),
-            _ => tests(name, args, options, &files)?,
-        };
-        ring.took = started.elapsed();
-        ring.busy = Times::now().busy_since(ticks);
-        summary.rings.push(ring);
+        match *name {
+            "rules" => summary.rings.push(timed(|| from_result(name, lint::rules()))),
+            "build" => build = Some(std::thread::spawn(|| timed(|| from_result(name, cargo::run(args, &[]))))),
+            _ => {
+                let run = || tests(name, args, options, &files).unwrap_or_else(|error| from_result(name, Err(error)));
+                summary.rings.push(timed(run));
+            }
+        }
     }
+    summary.rings.extend(build.take().map(ended));
     summary.skipped = std::fs::read_to_string(&files.skips).unwrap_or_default().lines().map(str::to_owned).collect();
     print!("{summary}");
     if summary.failed() {
@@ -102,6 +111,20 @@ pub fn run(options: &Options) -> Result<()> {
         std::process::exit(1);
     }
     Ok(())
+}
+
+/// Runs a ring, and notes how long it took and how busy the processors were.
+fn timed(run: impl FnOnce() -> Ring) -> Ring {
+    let (started, ticks) = (Instant::now(), Times::now());
+    let mut ring = run();
+    ring.took = started.elapsed();
+    ring.busy = Times::now().busy_since(ticks);
+    ring
+}
+
+/// Waits for a ring that runs beside others.
+fn ended(ring: JoinHandle<Ring>) -> Ring {
+    ring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Files under target/ to which tests write.
