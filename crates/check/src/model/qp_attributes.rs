@@ -37,3 +37,22 @@ pub struct QpAttributes {
     /// Primary path.
     pub address: Option<AddressVector>,
 }
+
+impl QpAttributes {
+    /// A change of the state with this mask, whose values are not known.
+    pub const fn change(mask: u32, from: QpState, to: QpState) -> QpAttributes {
+        QpAttributes {
+            mask,
+            from,
+            state: Some(to),
+            port: None,
+            port_mtu_bytes: None,
+            path_mtu_bytes: None,
+            timeout: None,
+            retry_count: None,
+            read_limit: None,
+            access: None,
+            address: None,
+        }
+    }
+}

@@ -69,19 +69,7 @@ mod tests {
     use super::*;
 
     fn call(from: QpState, to: QpState, mask: QpAttrMask) -> QpAttributes {
-        QpAttributes {
-            mask: (mask | QpAttrMask::STATE).bits(),
-            from,
-            state: Some(to),
-            port: None,
-            port_mtu_bytes: None,
-            path_mtu_bytes: None,
-            timeout: None,
-            retry_count: None,
-            read_limit: None,
-            access: None,
-            address: None,
-        }
+        QpAttributes::change((mask | QpAttrMask::STATE).bits(), from, to)
     }
 
     #[test]

@@ -261,17 +261,5 @@ fn request(wr_id: u64, opcode: Opcode, flags: u32, sges: &[Sge]) -> SendRequest 
 
 /// A call of ibv_modify_qp with this mask and no values.
 pub fn attributes(from: QpState, to: QpState, mask: u32) -> QpAttributes {
-    QpAttributes {
-        mask: mask | 1,
-        from,
-        state: Some(to),
-        port: None,
-        port_mtu_bytes: None,
-        path_mtu_bytes: None,
-        timeout: None,
-        retry_count: None,
-        read_limit: None,
-        access: None,
-        address: None,
-    }
+    QpAttributes::change(mask | 1, from, to)
 }
