@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::commands::run::RunArgs;
+use crate::commands::run::{AdapterArgs, RunArgs, Words};
 
 /// Options of `weft check`.
 #[derive(Args, Clone, Debug, Default)]
@@ -22,6 +22,7 @@ pub struct CheckArgs {
 
     /// Run the program once with each of N seeds of a strict adapter, and stop at the first run that fails
     #[arg(long, value_name = "N", help_heading = "Seeds", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(conflicts_with_all = ["strict", "pcap", "detach"])]
     pub seeds: Option<u64>,
     /// First seed
     #[arg(long, value_name = "SEED", help_heading = "Seeds", requires = "seeds", default_value_t = 1)]
@@ -86,26 +87,10 @@ pub struct PlaceArgs {
     /// Run on this machine's adapters, with the system's libraries and without Weft's devices
     #[arg(long, conflicts_with_all = ["host", "machine_network", "fault", "strict", "seeds", "pcap", "rds", "detach"])]
     pub system: bool,
-    /// Run as this host of the running fabric, with only that host's adapters
-    #[arg(long, value_name = "NODE")]
-    pub host: Option<String>,
-    /// Stay in this machine's network: the program has the host's adapters, but not its name and its ib0
-    #[arg(long, requires = "host")]
-    pub machine_network: bool,
-    /// Inject faults, e.g. loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7
-    #[arg(long, value_name = "SPEC")]
-    pub fault: Option<String>,
-    /// Promise no more than the specification does: bytes and completions in any order, by this seed
-    #[arg(long, value_name = "SEED", conflicts_with = "seeds")]
-    pub strict: Option<u64>,
-    /// Write the packets that the program sends and receives to a file (pcapng)
-    #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
-    pub pcap: Option<PathBuf>,
-    /// Give the program RDS sockets (AF_RDS) over RDMA, by a preloaded library
-    #[arg(long)]
-    pub rds: bool,
+    #[command(flatten, next_help_heading = "As weft run")]
+    pub adapters: AdapterArgs,
     /// Start the program in the background and return once it listens; the reports come when it ends
-    #[arg(short, long, conflicts_with = "seeds")]
+    #[arg(short, long)]
     pub detach: bool,
     /// Start the program once a program listens on PORT [with -d or --server: wait for that port]
     #[arg(long, value_name = "PORT")]
@@ -143,14 +128,10 @@ pub enum Format {
 impl CheckArgs {
     /// The options of `weft run` with which `command` runs, as `host` if that is given.
     pub fn run_args(&self, host: Option<&String>, command: &[OsString]) -> RunArgs {
-        let PlaceArgs { host: _, system: _, detach: _, machine_network, fault, strict, pcap, rds, .. } = &self.place;
+        let asked = self.place.adapters.clone();
+        let machine_network = asked.machine_network && host.is_some();
         RunArgs {
-            host: host.cloned(),
-            machine_network: *machine_network && host.is_some(),
-            fault: fault.clone(),
-            strict: *strict,
-            pcap: pcap.clone(),
-            rds: *rds,
+            adapters: AdapterArgs { host: host.cloned(), machine_network, ..asked },
             wait_port: self.place.wait_port,
             verbose: self.place.verbose,
             quiet: self.place.quiet,
@@ -165,8 +146,6 @@ impl CheckArgs {
         let mut words = Words::default();
         words.flag("--generate-suppressions", reports.generate_suppressions);
         words.flag("--system", place.system);
-        words.flag("--machine-network", place.machine_network);
-        words.flag("--rds", place.rds);
         words.flag("--verbose", place.verbose);
         words.flag("--quiet", place.quiet);
         words.options("--only", &reports.only);
@@ -180,10 +159,7 @@ impl CheckArgs {
         words.options("--server", &self.server);
         words.options("--server-host", &self.server_host);
         words.options("--timeout", &self.timeout.map(|seconds| seconds.to_string()));
-        words.options("--host", &place.host);
-        words.options("--fault", &place.fault);
-        words.options("--strict", &place.strict.map(|seed| seed.to_string()));
-        words.options("--pcap", &place.pcap);
+        place.adapters.say(&mut words);
         // A program in the background is waited for at its port, and does not wait itself.
         words.options("--wait-port", &place.wait_port.filter(|_| !place.detach).map(|port| port.to_string()));
         words.0.push("--".into());
@@ -196,31 +172,6 @@ impl CheckArgs {
 fn named<T: ValueEnum + Default + PartialEq>(value: T) -> Option<String> {
     let word = value.to_possible_value().filter(|_| value != T::default());
     word.map(|word| word.get_name().to_owned())
-}
-
-/// Words of a command line.
-#[derive(Default)]
-struct Words(Vec<OsString>);
-
-impl Words {
-    fn flag(&mut self, flag: &str, is_set: bool) {
-        self.0.extend(is_set.then(|| flag.into()));
-    }
-
-    fn options<'a, T: Clone + Into<OsString> + 'a>(&mut self, option: &str, values: impl IntoIterator<Item = &'a T>) {
-        for value in values {
-            let value: OsString = value.clone().into();
-            // A value that begins like an option must not be taken for one.
-            if value.as_encoded_bytes().starts_with(b"-") {
-                let mut word = OsString::from(option);
-                word.push("=");
-                word.push(value);
-                self.0.push(word);
-            } else {
-                self.0.extend([option.into(), value]);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

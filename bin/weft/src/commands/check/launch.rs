@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 
 use super::args::CheckArgs;
-use crate::commands::run::{self, REPORT_VARIABLE, RunArgs};
+use crate::commands::run::{self, AdapterArgs, REPORT_VARIABLE, RunArgs};
 use crate::rdma_dir;
 
 /// Variable with the length of the longest message whose buffer is compared.
@@ -30,7 +30,7 @@ impl Scene<'_> {
     pub fn program(&self, args: &CheckArgs) -> Result<Command> {
         // With a server, its port was waited for.
         let wait_port = args.place.wait_port.filter(|_| args.server.is_none() && !args.place.detach);
-        self.command(args, RunArgs { wait_port, ..args.run_args(args.place.host.as_ref(), &args.command) })
+        self.command(args, RunArgs { wait_port, ..args.run_args(args.place.adapters.host.as_ref(), &args.command) })
     }
 
     /// The checked server of `--server`.
@@ -39,16 +39,20 @@ impl Scene<'_> {
     /// As [`Scene::program`].
     pub fn server(&self, args: &CheckArgs, script: &OsStr) -> Result<Command> {
         let words = [OsString::from("sh"), "-c".into(), script.to_owned()];
-        let host = args.server_host.as_ref().or(args.place.host.as_ref());
+        let host = args.server_host.as_ref().or(args.place.adapters.host.as_ref());
         // One capture file has room for one program.
-        let own = RunArgs { wait_port: None, pcap: None, ..args.run_args(host, &words) };
+        let mut own = RunArgs { wait_port: None, ..args.run_args(host, &words) };
+        own.adapters.pcap = None;
         self.command(args, own)
     }
 
     fn command(&self, args: &CheckArgs, run: RunArgs) -> Result<Command> {
         let mut command = match args.place.system {
             true => alone(&run.command, self.reports)?,
-            false => under_run(&RunArgs { strict: self.seed.or(run.strict), ..run })?,
+            false => {
+                let strict = self.seed.or(run.adapters.strict);
+                under_run(&RunArgs { adapters: AdapterArgs { strict, ..run.adapters }, ..run })?
+            }
         };
         command.env(REPORT_VARIABLE, self.reports);
         if let Some(bytes) = args.reports.snapshot {

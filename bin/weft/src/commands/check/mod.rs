@@ -84,5 +84,5 @@ fn detach(args: &CheckArgs) -> ExitCode {
         crate::errln!("weft check: {error:#}");
         return ExitCode::from(FAILED);
     }
-    run::detach_command("check", &args.words(), &args.run_args(args.place.host.as_ref(), &args.command))
+    run::detach_command("check", &args.words(), &args.run_args(args.place.adapters.host.as_ref(), &args.command))
 }

@@ -125,7 +125,7 @@ impl Run<'_> {
 
     /// Waits until the server listens; returns why it does not.
     fn await_listening(&self, server: &mut Program) -> Result<Option<String>> {
-        let host = self.args.server_host.as_deref().or(self.args.place.host.as_deref()).unwrap_or_default();
+        let host = self.args.server_host.as_deref().or(self.args.place.adapters.host.as_deref()).unwrap_or_default();
         let port = self.args.place.wait_port;
         let until = Instant::now() + run::LISTENS_WITHIN;
         loop {

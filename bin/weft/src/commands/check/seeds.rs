@@ -72,7 +72,7 @@ fn fail(args: &CheckArgs, seed: u64, outcome: &Outcome) -> Result<u8> {
 /// The command line of a run with this seed alone.
 fn again(args: &CheckArgs, seed: u64) -> String {
     let mut one = CheckArgs { seeds: None, ..args.clone() };
-    one.place.strict = Some(seed);
+    one.place.adapters.strict = Some(seed);
     let words = one.words();
     let words = ["weft", "check"].into_iter().map(OsStr::new).chain(words.iter().map(AsRef::as_ref));
     words.map(shell_word).collect::<Vec<_>>().join(" ")

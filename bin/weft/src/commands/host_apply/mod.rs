@@ -12,7 +12,7 @@ use weft_ipc::HOST_VARIABLE;
 use super::profiles::activate::{self, Failure};
 use super::profiles::plan::{self, Goal, HostPlan};
 use super::profiles::session::Session;
-use super::run::{self, RunArgs};
+use super::run::{self, AdapterArgs, RunArgs};
 use files::Found;
 
 const NAME: &str = "weft host apply";
@@ -76,7 +76,7 @@ fn as_host(host: &str, args: &ApplyArgs) -> ExitCode {
     command.extend(args.dry_run.then(|| "--dry-run".into()));
     command.push("--".into());
     command.extend(args.files.iter().map(Into::into));
-    ExitCode::from(run::start(&RunArgs { host: Some(host.to_owned()), command, ..RunArgs::default() }))
+    ExitCode::from(run::start(&RunArgs { adapters: AdapterArgs::of_host(host), command, ..RunArgs::default() }))
 }
 
 fn apply(args: &ApplyArgs) -> Result<(), String> {

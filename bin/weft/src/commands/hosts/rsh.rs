@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::rsh_args::RemoteCommand;
 use super::shell;
-use crate::commands::run::{self, FAILED, RunArgs};
+use crate::commands::run::{self, AdapterArgs, FAILED, RunArgs};
 use crate::errno;
 
 /// Exit code of a remote shell that does not reach its host, as in ssh.
@@ -57,7 +57,7 @@ fn start(remote: &RemoteCommand) -> Result<u8, String> {
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_dir());
     let _ = std::env::set_current_dir(home.unwrap_or_else(|| "/".into()));
     Ok(unreachable_if_failed(run::start(&RunArgs {
-        host: Some(remote.host.clone()),
+        adapters: AdapterArgs::of_host(&remote.host),
         command: vec!["/bin/sh".into(), "-c".into(), remote.command.clone()],
         ..RunArgs::default()
     })))

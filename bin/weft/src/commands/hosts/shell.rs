@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::commands::run::{self, RunArgs};
+use crate::commands::run::{self, AdapterArgs, RunArgs};
 
 /// The shell of a user without `SHELL`.
 const DEFAULT_SHELL: &str = "/bin/sh";
@@ -29,7 +29,7 @@ pub fn start(host: &str) -> u8 {
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| DEFAULT_SHELL.into());
     let prompt = prompt(&shell, host, weft_sys::process::euid() == 0);
     run::start(&RunArgs {
-        host: Some(host.to_owned()),
+        adapters: AdapterArgs::of_host(host),
         variables: vec![("PS1".into(), prompt)],
         command: vec![shell],
         ..RunArgs::default()

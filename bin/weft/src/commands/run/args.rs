@@ -1,9 +1,10 @@
 //! Options of `weft run`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::Args;
+
+use super::adapter_args::AdapterArgs;
 
 /// Exit code for failures before the program runs, as in env(1), nohup(1) and docker.
 pub const FAILED: u8 = 125;
@@ -17,24 +18,8 @@ pub struct RunArgs {
     /// Leave the system's libraries in place and only show the devices
     #[arg(long, conflicts_with = "ld_library_path")]
     pub system: bool,
-    /// Run as this host of the running fabric, with only that host's adapters
-    #[arg(long, value_name = "NODE")]
-    pub host: Option<String>,
-    /// Stay in this machine's network: the program has the host's adapters, but not its name and its ib0
-    #[arg(long, requires = "host")]
-    pub machine_network: bool,
-    /// Inject faults, e.g. loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7
-    #[arg(long, value_name = "SPEC")]
-    pub fault: Option<String>,
-    /// Promise no more than the specification does: bytes and completions in any order, by this seed
-    #[arg(long, value_name = "SEED")]
-    pub strict: Option<u64>,
-    /// Write the packets that the program sends and receives to a file (pcapng)
-    #[arg(long, value_name = "FILE")]
-    pub pcap: Option<PathBuf>,
-    /// Give the program RDS sockets (AF_RDS) over RDMA, by a preloaded library
-    #[arg(long)]
-    pub rds: bool,
+    #[command(flatten)]
+    pub adapters: AdapterArgs,
     /// Start the program in the background and return once it listens (TCP or the RDMA connection manager)
     #[arg(short, long)]
     pub detach: bool,

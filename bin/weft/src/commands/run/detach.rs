@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result};
 use super::args::{FAILED, RunArgs};
 use super::ethernet;
 use super::wait_port::{cm_listeners, listening_sockets};
+use super::words::Words;
 
 /// Time limit for the program to start listening. A program that never does is left running.
 pub const LISTENS_WITHIN: Duration = Duration::from_secs(10);
@@ -42,7 +43,7 @@ fn start(command: &str, words: &[OsString], args: &RunArgs) -> Result<ExitCode> 
     let mut child = Command::new(exe).arg(command).args(words).stdin(Stdio::null()).process_group(0).spawn()?;
     let start = Instant::now();
     // Programs on an Ethernet host listen in its network, and at its daemon.
-    let host = match &args.host {
+    let host = match &args.adapters.host {
         Some(host) if ethernet::enter(host)?.is_none() => host.as_str(),
         _ => "",
     };
@@ -75,39 +76,17 @@ fn ended(status: ExitStatus) -> ExitCode {
 
 /// The options of `args` without `--detach` and `--wait-port`, followed by the command.
 pub fn words(args: &RunArgs) -> Vec<OsString> {
-    let RunArgs {
-        ld_library_path,
-        system,
-        host,
-        machine_network,
-        fault,
-        strict,
-        pcap,
-        rds,
-        verbose,
-        quiet,
-        detach: _,
-        wait_port: _,
-        variables: _,
-        command,
-    } = args;
-    let flags = [
-        ("--ld-library-path", ld_library_path),
-        ("--system", system),
-        ("--machine-network", machine_network),
-        ("--rds", rds),
-        ("-v", verbose),
-        ("-q", quiet),
-    ];
-    let mut words: Vec<OsString> = flags.iter().filter(|(_, set)| **set).map(|(flag, _)| flag.into()).collect();
-    for (option, value) in [("--host", host), ("--fault", fault)] {
-        words.extend(value.iter().flat_map(|value| [OsString::from(option), value.into()]));
-    }
-    words.extend(strict.iter().flat_map(|seed| [OsString::from("--strict"), seed.to_string().into()]));
-    words.extend(pcap.iter().flat_map(|file| [OsString::from("--pcap"), file.into()]));
-    words.push("--".into());
-    words.extend(command.iter().cloned());
-    words
+    let RunArgs { ld_library_path, system, adapters, verbose, quiet, detach: _, wait_port: _, variables: _, command } =
+        args;
+    let mut words = Words::default();
+    words.flag("--ld-library-path", *ld_library_path);
+    words.flag("--system", *system);
+    words.flag("-v", *verbose);
+    words.flag("-q", *quiet);
+    adapters.say(&mut words);
+    words.0.push("--".into());
+    words.0.extend(command.iter().cloned());
+    words.0
 }
 
 /// Whether a process of the group listens on a TCP socket or through the connection manager, as a program of `host` if
@@ -152,6 +131,7 @@ fn socket_inode(target: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::run::AdapterArgs;
 
     #[test]
     fn sockets_are_known_by_inode() {
@@ -168,7 +148,7 @@ mod tests {
     #[test]
     fn the_options_are_passed_on() {
         let args = RunArgs {
-            host: Some("node1".into()),
+            adapters: AdapterArgs::of_host("node1"),
             verbose: true,
             detach: true,
             command: vec!["ib_write_bw".into(), "-n".into(), "5".into()],

@@ -46,7 +46,7 @@ pub fn preload(dir: &Path) -> Result<OsString> {
 /// # Errors
 /// As [`preload`].
 pub fn preload_wanted(args: &RunArgs, dir: &Path, command: &mut Command) -> Result<()> {
-    if args.rds {
+    if args.adapters.rds {
         preload_rds(dir, command)?;
     }
     match env::var_os(REPORT_VARIABLE).filter(|reports| !reports.is_empty()) {

@@ -3,6 +3,7 @@
 //! The program replaces this process (there is no parent in between), so its exit status, signals and terminal are its
 //! own.
 
+mod adapter_args;
 mod args;
 mod built;
 mod configfs;
@@ -37,8 +38,10 @@ mod union;
 mod view;
 mod viewer;
 mod wait_port;
+mod words;
 mod writers;
 
+pub use adapter_args::AdapterArgs;
 pub use args::{FAILED, RunArgs};
 pub use detach::{LISTENS_WITHIN, listens, run_command as detach_command, words};
 pub use environment::{REPORT_VARIABLE, audit, library_path, preload_check};
@@ -46,6 +49,7 @@ pub use fallback::remedy;
 #[cfg(test)]
 pub use view::tests::rxe0 as test_device;
 pub use wait_port::is_listened_on;
+pub use words::Words;
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -103,13 +107,13 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     }
     let mut command = Command::new(program);
     command.args(rest).envs(args.variables.iter().map(|(name, value)| (name, value)));
-    if let Some(spec) = &args.fault {
+    if let Some(spec) = &args.adapters.fault {
         environment::check_fault(spec, "--fault")?;
         command.env("WEFT_FAULT", spec);
     } else if let Ok(spec) = std::env::var("WEFT_FAULT") {
         environment::check_fault(&spec, "WEFT_FAULT")?;
     }
-    if let Some(seed) = args.strict {
+    if let Some(seed) = args.adapters.strict {
         command.env("WEFT_STRICT", seed.to_string());
     }
     // The libraries log nothing by default. A user of `weft run` wants to know why a device does not open, or that the
@@ -117,23 +121,23 @@ fn prepare(args: &RunArgs) -> Result<Command> {
     if std::env::var_os("WEFT_LOG").is_none() {
         command.env("WEFT_LOG", "stderr");
     }
-    if let Some(file) = &args.pcap {
+    if let Some(file) = &args.adapters.pcap {
         command.env("WEFT_PCAP", environment::check_pcap(file)?);
     }
     let dir = rdma_dir::find()?;
     rdma_dir::announce_daemon();
     let mut options =
         ConnectOptions { program: "weft run".to_owned(), library_dir: Some(dir.clone()), ..ConnectOptions::default() };
-    let ethernet = match &args.host {
+    let ethernet = match &args.adapters.host {
         Some(host) => ethernet::enter(host)?,
         None => None,
     };
-    if ethernet.is_some() && args.machine_network {
+    if ethernet.is_some() && args.adapters.machine_network {
         anyhow::bail!("--machine-network: an Ethernet host's devices are in its own network; leave the option out");
     }
     // From here on, this process is on a machine of its own.
-    let fabric_host = args.host.as_ref().filter(|_| ethernet.is_none());
-    if let Some(host) = args.host.as_ref().filter(|_| ethernet.is_some()) {
+    let fabric_host = args.adapters.host.as_ref().filter(|_| ethernet.is_none());
+    if let Some(host) = args.adapters.host.as_ref().filter(|_| ethernet.is_some()) {
         command.env(ETHERNET_VARIABLE, host).env_remove(HOST_VARIABLE);
         options.host.clear();
     }
@@ -146,7 +150,7 @@ fn prepare(args: &RunArgs) -> Result<Command> {
         wait_port::wait(port, &options.host)?;
     }
     let Found { devices, roce_v1, counted, ports, daemon, packets, may_manage, network, loaded } =
-        find(&options, on_host && !args.machine_network)?;
+        find(&options, on_host && !args.adapters.machine_network)?;
     if on_host {
         for line in wished(args).without_effect(packets) {
             crate::errln!("weft run: {line}");
@@ -254,8 +258,8 @@ fn wished(args: &RunArgs) -> unheard::Wished<'static> {
         false => set(name).then_some(name),
     };
     unheard::Wished {
-        fault: from(args.fault.is_some(), "--fault", "WEFT_FAULT"),
-        pcap: from(args.pcap.is_some(), "--pcap", "WEFT_PCAP"),
+        fault: from(args.adapters.fault.is_some(), "--fault", "WEFT_FAULT"),
+        pcap: from(args.adapters.pcap.is_some(), "--pcap", "WEFT_PCAP"),
         wire: std::env::var("WEFT_LOOPBACK").is_ok_and(|value| value == "wire"),
     }
 }
