@@ -1,13 +1,13 @@
 //! The process's file of reports.
 
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use weft_check::{Line, Report};
+use weft_check::{INCOMPLETE_MODE, Line, Report};
 
 /// Names tried for the file: an earlier process may have had the same ID.
 const NAMES_MAX: u32 = 1000;
@@ -58,11 +58,14 @@ impl Writer {
         None
     }
 
-    /// Appends a line in one write, so that a process that is killed leaves whole lines. A full disk loses it.
+    /// Appends a line in one write, so that a process that is killed leaves whole lines. Where that fails, on a full disk for
+    /// example, the file says that it lacks lines.
     pub fn write(&mut self, line: &Line) {
         self.open();
-        if let Some(file) = &mut self.file {
-            file.append((line.to_json() + "\n").as_bytes());
+        if let Some(file) = &mut self.file
+            && file.append((line.to_json() + "\n").as_bytes()).is_err()
+        {
+            file.mark_incomplete();
         }
     }
 
@@ -88,12 +91,18 @@ impl ReportFile {
         Some(ReportFile { path, id, descriptor: out_of_the_way(file) })
     }
 
-    fn append(&mut self, bytes: &[u8]) {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         if !self.is_ours() {
-            let Some(file) = reopen(&self.path, self.id) else { return };
-            self.descriptor = out_of_the_way(file);
+            self.descriptor = out_of_the_way(reopen(&self.path, self.id)?);
         }
-        let _ = borrow(self.descriptor).write_all(bytes);
+        borrow(self.descriptor).write_all(bytes)
+    }
+
+    fn mark_incomplete(&self) {
+        if self.is_ours() {
+            let mode = Permissions::from_mode(0o600 | INCOMPLETE_MODE);
+            let _ = borrow(self.descriptor).set_permissions(mode);
+        }
     }
 
     fn is_ours(&self) -> bool {
@@ -122,9 +131,9 @@ fn id_of(file: &File) -> Option<FileId> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-fn reopen(path: &Path, id: FileId) -> Option<File> {
-    let file = OpenOptions::new().append(true).open(path).ok()?;
-    (id_of(&file) == Some(id)).then_some(file)
+fn reopen(path: &Path, id: FileId) -> io::Result<File> {
+    let file = OpenOptions::new().append(true).open(path)?;
+    if id_of(&file) == Some(id) { Ok(file) } else { Err(ErrorKind::NotFound.into()) }
 }
 
 /// Gives the file a high number.

@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::report::{End, Line, Report};
 
+/// Mode bit (the sticky one) of a file that lacks lines, because its process could not write them. The mode of a file can be
+/// changed where a full disk has no room for another byte.
+pub const INCOMPLETE_MODE: u32 = 0o1000;
+
 /// A line that is no line of a file of reports.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {error}")]

@@ -18,7 +18,7 @@ mod rule;
 pub mod rules;
 mod suppress;
 
-pub use collection::{Collection, LineError};
+pub use collection::{Collection, INCOMPLETE_MODE, LineError};
 pub use report::{End, HistoryEntry, Line, Repeat, Report};
 pub use rule::{Rule, Severity};
 pub use suppress::{Suppression, SuppressionError, Suppressions};

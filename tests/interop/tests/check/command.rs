@@ -39,6 +39,7 @@ fn options_do_as_the_help_says() {
     table.case("the machine's own adapters", || own_adapters(&lab));
     table.case("without namespaces", || without_namespaces(&lab, &wrong));
     table.case("in the background", || background(&lab, &wrong));
+    table.case("a full disk hides no error", || full_disk(&lab, &wrong));
     table.finish();
 }
 
@@ -181,6 +182,18 @@ fn own_adapters(lab: &Lab) -> Result<()> {
     let bare = lab.start_bare(lab.client(), Who::Root, &["ibv_devices"])?.wait(WRITTEN_WITHIN);
     ensure!(code(&checked) == code(&bare), "{}\n      {}", checked.report(), bare.report());
     ensure!(checked.text == bare.text, "{}\n      {}", checked.report(), bare.report());
+    Ok(())
+}
+
+/// Reports that cannot be written are no clean run.
+fn full_disk(lab: &Lab, wrong: &[&str]) -> Result<()> {
+    let place = lab.file("full").display().to_string();
+    let fill =
+        format!("mkdir {place} && mount -t tmpfs -o size=64k full {place} && head -c 1M /dev/zero > {place}/file");
+    let check = format!("TMPDIR={place} exec {} check --quiet -- {}", product::weft()?.display(), wrong.join(" "));
+    let words = ["unshare", "-m", "sh", "-c", &format!("{fill}; {check}")];
+    let ended = lab.start_bare(lab.client(), Who::Root, &words)?.wait(WRITTEN_WITHIN);
+    ensure!(code(&ended) == Some(125) && ended.text.contains("is the disk full?"), "{}", ended.report());
     Ok(())
 }
 

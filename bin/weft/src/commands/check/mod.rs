@@ -74,7 +74,7 @@ fn check(args: &CheckArgs) -> Result<u8> {
 fn read(args: &CheckArgs, directory: &Path) -> Result<u8> {
     let verdict = Verdict::read(directory, &Filter::new(&args.reports)?)?;
     output::write(&verdict, &args.reports, args.place.quiet)?;
-    Ok(if verdict.has_errors() { args.reports.exit_code } else { 0 })
+    Ok(verdict.exit_code(0, args.reports.exit_code))
 }
 
 /// Starts this command again in the background, and returns once the program listens.

@@ -159,12 +159,12 @@ impl Outcome {
 
     /// Whether anything failed, reports included.
     pub fn has_failed(&self) -> bool {
-        !self.failures.is_empty() || self.verdict.has_errors()
+        !self.failures.is_empty() || self.verdict.has_errors() || self.verdict.incomplete > 0
     }
 
     /// The exit status of a check with this end; `of_errors` is that of errors, unless it is 0.
     pub fn exit_code(&self, of_errors: u8) -> u8 {
-        if of_errors != 0 && self.verdict.has_errors() { of_errors } else { self.code }
+        self.verdict.exit_code(self.code, of_errors)
     }
 
     /// The hidden output of the program and its server, each with a headline.

@@ -54,7 +54,8 @@ pub fn run(args: &CheckArgs, count: u64) -> Result<u8> {
 
 fn fail(args: &CheckArgs, seed: u64, outcome: &Outcome) -> Result<u8> {
     let reasons = match outcome.failures.as_slice() {
-        [] => "misuse was found".to_owned(),
+        [] if outcome.verdict.has_errors() => "misuse was found".to_owned(),
+        [] => "reports are incomplete".to_owned(),
         failures => failures.join(", "),
     };
     crate::errln!("weft check: seed {seed}: {reasons}");

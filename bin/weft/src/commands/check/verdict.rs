@@ -1,12 +1,14 @@
 //! The reports of a run: read, filtered, and judged.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use weft_check::{Collection, Report, Severity, Suppressions, rules};
+use weft_check::{Collection, INCOMPLETE_MODE, Report, Severity, Suppressions, rules};
 
 use super::args::{Leaks, ReportArgs};
+use crate::commands::run::FAILED;
 
 /// Largest file of reports of one process. The library writes a bounded number of reports.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -61,6 +63,8 @@ pub struct Verdict {
     pub processes: usize,
     /// Those that were killed, or still run: their leaks are unknown.
     pub unfinished: usize,
+    /// Those whose reports are missing or incomplete: whether they broke a rule is unknown.
+    pub incomplete: usize,
     /// Limits of the checker that the run met, and files that cannot be read.
     pub notes: Vec<String>,
 }
@@ -78,9 +82,16 @@ impl Verdict {
             verdict.processes += 1;
             match read(&file) {
                 // A process that was killed may leave half a line.
-                Ok(text) => drop(collection.add_file(&text)),
+                Ok((text, is_complete)) => {
+                    drop(collection.add_file(&text));
+                    if !is_complete {
+                        verdict.lacks(format!(
+                            "reports in {name} are incomplete: its process could not write them; is the disk full?"
+                        ));
+                    }
+                }
                 Err(error) => {
-                    verdict.notes.push(format!("reports of {name} are missing: {}", crate::errno::text(&error)))
+                    verdict.lacks(format!("reports in {name} are missing: {}", crate::errno::text(&error)));
                 }
             }
         }
@@ -94,6 +105,11 @@ impl Verdict {
             }
         }
         Ok(verdict)
+    }
+
+    fn lacks(&mut self, note: String) {
+        self.incomplete += 1;
+        self.notes.push(note);
     }
 
     fn note_limits(&mut self, collection: &Collection) {
@@ -122,7 +138,17 @@ impl Verdict {
 
     /// Whether there is anything to say.
     pub fn is_silent(&self) -> bool {
-        self.reports.is_empty()
+        self.reports.is_empty() && self.incomplete == 0
+    }
+
+    /// The exit status of this command if the program's is `code`; `of_errors` is that of errors, and 0 leaves the program's.
+    pub fn exit_code(&self, code: u8, of_errors: u8) -> u8 {
+        match of_errors {
+            0 => code,
+            _ if self.has_errors() => of_errors,
+            _ if code == 0 && self.incomplete > 0 => FAILED,
+            _ => code,
+        }
     }
 }
 
@@ -139,11 +165,14 @@ fn files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn read(file: &Path) -> std::io::Result<String> {
+/// Returns a file's text, and whether its process could write everything.
+fn read(file: &Path) -> std::io::Result<(String, bool)> {
     use std::io::Read;
     let mut bytes = Vec::new();
-    fs::File::open(file)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let file = fs::File::open(file)?;
+    let is_complete = file.metadata()?.mode() & INCOMPLETE_MODE == 0;
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), is_complete))
 }
 
 #[cfg(test)]
@@ -195,6 +224,20 @@ mod tests {
         assert_eq!(names(&verdict), ["key-stale", "timeout-zero"]);
         assert_eq!((verdict.processes, verdict.unfinished, verdict.has_errors()), (2, 1, true));
         assert!(verdict.notes[0].starts_with("2 of 3 send buffers"), "{:?}", verdict.notes);
+    }
+
+    #[test]
+    fn a_file_without_all_reports_is_no_clean_run() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = std::env::temp_dir().join(format!("weft-incomplete-{:x}", weft_sys::random::u64()));
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("1.jsonl"), "").unwrap();
+        fs::set_permissions(dir.join("1.jsonl"), fs::Permissions::from_mode(0o600 | INCOMPLETE_MODE)).unwrap();
+        let verdict = Verdict::read(&dir, &Filter::default()).unwrap();
+        fs::remove_dir_all(dir).unwrap();
+        assert!(verdict.notes[0].contains("1.jsonl are incomplete"), "{:?}", verdict.notes);
+        let codes = [(0, 99), (3, 99), (0, 0)].map(|(code, of_errors)| verdict.exit_code(code, of_errors));
+        assert_eq!((codes, verdict.is_silent()), ([FAILED, 3, 0], false));
     }
 
     #[test]
