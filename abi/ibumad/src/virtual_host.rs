@@ -104,7 +104,7 @@ fn describe(port: &IbPort) -> Port {
         gid_prefix: port.gid_prefix,
         guid: port.guid,
         pkeys: port.pkeys.clone(),
-        link_layer: if port.is_ethernet { b"Ethernet".to_vec() } else { b"InfiniBand".to_vec() },
+        link_layer: if port.is_ethernet() { b"Ethernet".to_vec() } else { b"InfiniBand".to_vec() },
     }
 }
 

@@ -72,6 +72,9 @@ fn describe_fabric(port: &PortAttr, fabric: &IbPortAttr) -> ibv_port_attr {
     attr.phys_state = fabric.phys_state;
     let link_layer = if fabric.is_ethernet { IBV_LINK_LAYER_ETHERNET } else { IBV_LINK_LAYER_INFINIBAND };
     attr.link_layer = link_layer as u8;
+    if fabric.is_ethernet {
+        attr.flags = IBV_QPF_GRH_REQUIRED;
+    }
     attr
 }
 

@@ -110,6 +110,9 @@ pub trait Host {
     /// Makes an interface at this place in the network of a virtual host.
     fn add_interface(&mut self, network: u32, place: usize, setup: &InterfaceSetup) -> Result<(), Refusal>;
 
+    /// Switches an Ethernet interface of a virtual host on or off.
+    fn switch_ethernet(&mut self, network: u32, name: &str, is_on: bool);
+
     /// Removes an interface.
     fn remove_interface(&mut self, network: u32, place: usize);
 
@@ -324,6 +327,8 @@ impl Host for FakeHost {
     fn add_interface(&mut self, _network: u32, _place: usize, _setup: &InterfaceSetup) -> Result<(), Refusal> {
         Ok(())
     }
+
+    fn switch_ethernet(&mut self, _network: u32, _name: &str, _is_on: bool) {}
 
     fn remove_interface(&mut self, _network: u32, _place: usize) {}
 

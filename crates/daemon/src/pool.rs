@@ -328,6 +328,10 @@ impl Host for PoolHost {
         added.map_err(|error| failed(&format!("make the interface {}", setup.name), &error))
     }
 
+    fn switch_ethernet(&mut self, network: u32, name: &str, is_on: bool) {
+        self.networks.switch_ethernet(network, name, is_on);
+    }
+
     fn remove_interface(&mut self, network: u32, place: usize) {
         self.networks.remove_interface(network, place);
     }

@@ -60,6 +60,13 @@ pub fn set_mac(name: &str, mac: [u8; 6]) -> Vec<u8> {
     request(RTM_NEWLINK, 0, &ANY_LINK, &attributes)
 }
 
+/// Switches an interface on or off.
+pub fn switch(name: &str, is_on: bool) -> Vec<u8> {
+    let flags = if is_on { IFF_UP } else { 0 };
+    let fixed = [&[0; 8][..], &flags.to_ne_bytes(), &IFF_UP.to_ne_bytes()].concat();
+    request(RTM_NEWLINK, 0, &fixed, &[(IFLA_IFNAME, &text(name))])
+}
+
 /// Switches an interface on as a port of the bridge with this index.
 pub fn join_bridge(name: &str, mtu: u32, bridge: u32) -> Vec<u8> {
     let fixed = [&[0; 8][..], &IFF_UP.to_ne_bytes(), &IFF_UP.to_ne_bytes()].concat();

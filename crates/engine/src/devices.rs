@@ -16,6 +16,11 @@ pub struct DeviceSnapshot {
 }
 
 impl DeviceSnapshot {
+    /// Whether a port of an adapter on a fabric is an Ethernet port.
+    pub fn has_ethernet_port(&self) -> bool {
+        self.attr.ports.iter().filter_map(|port| port.infiniband.as_ref()).any(|port| port.is_ethernet)
+    }
+
     /// Whether an address is one of this device's.
     pub fn owns(&self, gid: Gid) -> bool {
         self.attr.gids().any(|row| row.gid == gid)
@@ -28,15 +33,7 @@ pub fn snapshot(info: &DeviceInfo) -> DeviceSnapshot {
     if weft_sys::packet::are_allowed() {
         info.add_roce_v1();
     }
-    let gids = info.gids.iter().map(|row| GidEntry {
-        index: row.index,
-        gid: Gid(row.gid),
-        gid_type: match row.gid_type {
-            weft_ipc::GidType::RoceV1 => GidType::IbOrRoceV1,
-            weft_ipc::GidType::RoceV2 => GidType::RoceV2,
-        },
-        ifindex: row.ifindex,
-    });
+    let gids = info.gids.iter().map(roce_row);
     let ports = match info.infiniband.as_deref() {
         Some(adapter) => adapter.ports.iter().map(|port| fabric_port(adapter, port)).collect(),
         None => vec![PortAttr {
@@ -63,8 +60,24 @@ pub fn snapshot(info: &DeviceInfo) -> DeviceSnapshot {
     }
 }
 
+/// Translates a row of a RoCE port's GID table.
+fn roce_row(row: &weft_ipc::GidEntry) -> GidEntry {
+    GidEntry {
+        index: row.index,
+        gid: Gid(row.gid),
+        gid_type: match row.gid_type {
+            weft_ipc::GidType::RoceV1 => GidType::IbOrRoceV1,
+            weft_ipc::GidType::RoceV2 => GidType::RoceV2,
+        },
+        ifindex: row.ifindex,
+    }
+}
+
 /// Returns the GID table of a port on a fabric, without its empty rows.
 fn fabric_gids(port: &IbPort) -> Vec<GidEntry> {
+    if let [_, ..] = port.roce_gids() {
+        return port.roce_gids().iter().map(roce_row).collect();
+    }
     let row = |index: usize| {
         let gid = Gid(port.gid(index)?);
         (gid != Gid::ZERO).then_some(GidEntry { index: index as u32, gid, gid_type: GidType::IbOrRoceV1, ifindex: 0 })
@@ -88,7 +101,7 @@ fn infiniband(adapter: &InfiniBand, port: &IbPort) -> IbPortAttr {
         vendor_id: adapter.vendor_id,
         device_id: adapter.device_id,
         revision: adapter.revision,
-        is_ethernet: port.is_ethernet,
+        is_ethernet: port.is_ethernet(),
         state: port.state,
         phys_state: port.phys_state,
         lid: port.lid,

@@ -25,8 +25,8 @@ fn is_group(path: &FabricPath) -> bool {
 }
 
 fn request_of(path: &FabricPath) -> PathRequest {
-    let FabricPath { device, port, dlid, sl, pkey, mtu, slot, there_and_back } = *path;
-    PathRequest { device: device.0, port, dlid, sl, pkey, mtu, slot, there_and_back }
+    let FabricPath { device, port, dlid, dgid, sl, pkey, mtu, slot, there_and_back } = *path;
+    PathRequest { device: device.0, port, dlid, dgid: dgid.0, sl, pkey, mtu, slot, there_and_back }
 }
 
 impl Engine {

@@ -122,13 +122,14 @@ impl FabricPaths for KnownPaths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft_verbs::DeviceId;
+    use weft_verbs::{DeviceId, Gid};
 
     fn path(dlid: u16) -> FabricPath {
         FabricPath {
             device: DeviceId(1 << 31),
             port: 1,
             dlid,
+            dgid: Gid::ZERO,
             sl: 0,
             pkey: 0xffff,
             mtu: 2048,

@@ -82,8 +82,9 @@ impl Engine {
         for device in session.devices() {
             pump.hca.set_device(device.id, device.attr.clone());
         }
+        // Ethernet ports beside a fabric whose packets go hop by hop have the same-host path alone.
         if !by_wire
-            && !by_hops
+            && (!by_hops || session.devices().iter().any(|device| device.has_ethernet_port()))
             && let Err(error) = self.publish(session, &mut pump, slot.number)
         {
             crate::log::note(&format!("processes of this host are reached by packets: {error}"));

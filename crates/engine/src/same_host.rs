@@ -32,11 +32,12 @@ impl Engine {
             true => self.query(|hca, _| Ok((hca.qpn(id)?, hca.fabric_path(id, attr, mask)))).ok(),
             false => None,
         };
+        let goes_by_hops = connects && self.query(|hca, _| Ok(hca.goes_by_hops(id, attr, mask)))?;
         let peer = match (way, attr.av) {
             (Some((qpn, Some(way))), _) => self.fabric_neighbour(qpn, way)?,
             (Some((qpn, None)), Some(av)) => {
                 self.leaves_fabric(qpn);
-                self.neighbour(av.dgid, attr.dest_qpn >> QPN_INDEX_BITS)?
+                if goes_by_hops { None } else { self.neighbour(av.dgid, attr.dest_qpn >> QPN_INDEX_BITS)? }
             }
             _ => None,
         };

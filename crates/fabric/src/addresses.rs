@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use crate::PortRef;
 use crate::topology::{NodeKind, Topology};
+use crate::{EthernetPorts, PortRef};
 
 /// The network that all ports are in, 10.0.0.0/8; the first port of the first adapter is 10.0.0.1.
 const NETWORK: u32 = 0x0a00_0000;
@@ -17,12 +17,14 @@ pub struct Addresses {
     first: BTreeMap<u32, u32>,
     /// The ports in that order.
     ports: Vec<PortRef>,
+    /// Ports outside the fabric, in a network of their own.
+    ethernet: EthernetPorts,
 }
 
 impl Addresses {
     /// Assigns addresses to every port of every adapter, in the order of the topology.
     pub fn new(topology: &Topology) -> Addresses {
-        let mut table = Addresses::default();
+        let mut table = Addresses { ethernet: EthernetPorts::new(topology), ..Addresses::default() };
         for (place, node) in (0u32..).zip(&topology.nodes) {
             if node.kind == NodeKind::Ca {
                 table.first.insert(place, u32::try_from(table.ports.len()).unwrap_or(u32::MAX));
@@ -34,6 +36,9 @@ impl Addresses {
 
     /// Returns the address of a port.
     pub fn ip(&self, port: PortRef) -> Option<Ipv4Addr> {
+        if let Some(ip) = self.ethernet.ip(port) {
+            return Some(ip);
+        }
         let number = self.first.get(&port.node)?.checked_add(u32::from(port.port).checked_sub(1)?)?;
         // A number beyond the adapter's last port would be the next adapter's port.
         (*self.ports.get(number as usize)? == port).then(|| Ipv4Addr::from(NETWORK + 1 + number))
@@ -41,6 +46,9 @@ impl Addresses {
 
     /// Returns the port of an address.
     pub fn port(&self, ip: Ipv4Addr) -> Option<PortRef> {
+        if let Some(port) = self.ethernet.by_ip(ip) {
+            return Some(port);
+        }
         let number = u32::from(ip).checked_sub(NETWORK + 1)?;
         self.ports.get(number as usize).copied()
     }

@@ -12,8 +12,8 @@ use crate::port::Port;
 use crate::rng::Rng;
 use crate::state::PhysEvent;
 use crate::tap::Tap;
-use crate::topology::{NodeKind, Topology};
-use crate::{Delivery, MadOut, PortRef, SendError};
+use crate::topology::{LinkLayer, NodeKind, Topology};
+use crate::{Delivery, EthernetPorts, MadOut, PortRef, SendError};
 use std::collections::{BTreeMap, VecDeque};
 use weft_verbs::Instant;
 
@@ -41,6 +41,8 @@ pub struct Fabric {
     pub(crate) deferred: Option<(u32, PhysEvent)>,
     pub(crate) copies: Vec<Replica>,
     pub(crate) tap: Tap,
+    /// Ports outside the fabric.
+    pub(crate) ethernet: EthernetPorts,
     generation: u64,
     deliveries: VecDeque<Delivery>,
     changed: VecDeque<u32>,
@@ -67,6 +69,7 @@ impl Fabric {
             deferred: None,
             copies: Vec::new(),
             tap: Tap::default(),
+            ethernet: EthernetPorts::new(topology),
             generation: 0,
             deliveries: VecDeque::new(),
             changed: VecDeque::new(),
@@ -82,6 +85,7 @@ impl Fabric {
         for spec in &topology.cables {
             fabric.install(spec);
         }
+        fabric.ports.iter_mut().for_each(Port::link_ethernet);
         fabric.settle();
         fabric
     }
@@ -97,6 +101,10 @@ impl Fabric {
     pub fn send(&mut self, now: Instant, from: PortRef, out: &MadOut) -> Result<(), SendError> {
         self.advance(now);
         let place = self.sender(from)?;
+        if self.ports[place as usize].link_layer == LinkLayer::Ethernet {
+            self.send_over_ethernet(from, out);
+            return Ok(());
+        }
         let mut packet = Packet::outgoing(&self.ports[place as usize], out)?;
         // Switches change the header of a directed route on the way.
         let sent = self.is_tapped().then(|| packet.clone());

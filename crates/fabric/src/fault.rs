@@ -196,6 +196,7 @@ impl Fabric {
             return Ok(());
         }
         for place in spec.places() {
+            self.ports[place as usize].link_ethernet();
             self.tell(place, Changes::POWER_ON | Changes::STATE);
             let cable = self.ports[place as usize].cable;
             if cable != NONE {

@@ -21,6 +21,8 @@ const SUBNET_TIMEOUT_DEFAULT: u8 = 18;
 const RESP_TIME: u8 = 16;
 /// LocalPhyErrors and OverrunErrors until a manager sets others.
 const THRESHOLD_DEFAULT: u8 = 8;
+/// MTU of RoCE over an Ethernet MTU of 1500 bytes: 1024 bytes.
+const ETHERNET_MTU: u8 = 3;
 
 /// A port of a running fabric. Tens of thousands of them exceed every cache, so the fields that a passing SMP reads and
 /// counts come first and fill one cache line.
@@ -64,6 +66,8 @@ pub(crate) struct Port {
     /// Times that the subnet manager asked programs to register again.
     pub reregistrations: u32,
     pub link_layer: LinkLayer,
+    /// Whether it has a cable to the Ethernet switch.
+    is_on_ethernet: bool,
 }
 
 const _: () = assert!(std::mem::offset_of!(Port, served) <= 64);
@@ -97,6 +101,7 @@ impl Port {
             damaged: 0,
             reregistrations: 0,
             link_layer: hardware.link_layer,
+            is_on_ethernet: hardware.is_on_ethernet,
         };
         port.reset();
         port
@@ -173,6 +178,22 @@ impl Port {
             guid_cap: 1,
             ..info
         }
+    }
+
+    /// Brings up the link of an Ethernet port with a cable: the switch at its other end always has power.
+    pub fn link_ethernet(&mut self) {
+        if self.is_on_ethernet {
+            let info = &mut self.info;
+            (info.port_state, info.port_physical_state) = (PortState::ACTIVE, PhysState::LINK_UP);
+            info.link_width_active = LinkWidth::from_bits_retain(self.width.bit());
+            info.neighbor_mtu = ETHERNET_MTU;
+            self.active_speed = self.speed;
+        }
+    }
+
+    /// Returns whether it has a link to the Ethernet switch.
+    pub fn is_up_on_ethernet(&self) -> bool {
+        self.is_on_ethernet && self.info.port_state == PortState::ACTIVE
     }
 
     fn capabilities(&self) -> CapabilityMask {

@@ -134,7 +134,7 @@ impl Fabric {
     /// Returns the speed of the link at a port; `None` without a link.
     pub fn speed(&self, port: PortRef) -> Option<Speed> {
         let port = &self.ports[self.place(port)? as usize];
-        port.is_up().then_some(port.active_speed)
+        (port.is_up() || port.is_up_on_ethernet()).then_some(port.active_speed)
     }
 
     /// Returns the port at the other end of the cable.

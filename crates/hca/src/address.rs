@@ -50,6 +50,10 @@ impl Device {
     /// further.
     pub(crate) fn accepts_datagram(&self, port: u8, rx: &RxPacket<'_>) -> bool {
         match (rx.local, self.fabric_port(port)) {
+            (None, Some(attr)) if attr.is_ethernet => {
+                let row = |row: &GidEntry| row.gid == rx.dgid && row.gid_type == rx.gid_type;
+                self.attr.port(port).is_some_and(|port| port.gids.iter().any(row))
+            }
             (Some(local), Some(port)) => {
                 local.dlid & !0 << port.lmc.min(LMC_MAX) == port.lid
                     && (!local.global || self.accepts(rx.dgid, rx.gid_type))
@@ -62,6 +66,11 @@ impl Device {
     #[inline]
     pub(crate) fn on_fabric(&self) -> bool {
         self.attr.fabric().is_some()
+    }
+
+    /// Whether a port of an adapter is an Ethernet port, outside the adapter's fabric.
+    pub(crate) fn is_ethernet(&self, port: u8) -> bool {
+        self.fabric_port(port).is_some_and(|port| port.is_ethernet)
     }
 
     /// Returns a port's attributes on an InfiniBand fabric, if the device is on one.
@@ -81,7 +90,7 @@ impl Device {
 
     /// Checks that a resolved address vector leads to a destination: over a fabric by LID, with an optional GRH.
     pub(crate) fn check_av(&self, av: &AddressVector) -> Result<(), VerbsError> {
-        if self.on_fabric() {
+        if self.on_fabric() && !self.is_ethernet(av.port_num) {
             let row = av.is_global.then_some(av.sgid_index);
             return self.check_fabric_path(av.port_num, av.dlid, row).map(drop);
         }
@@ -128,7 +137,7 @@ impl<H: HostInterface> Hca<H> {
     pub fn resolve_av(&self, device: DeviceId, ah: &AhRequest) -> Result<AddressVector, VerbsError> {
         let device = self.context.present(device)?;
         device.check_port(ah.port_num)?;
-        let row = if device.on_fabric() {
+        let row = if device.on_fabric() && !device.is_ethernet(ah.port_num) {
             device.check_fabric_path(ah.port_num, ah.dlid, ah.is_global.then_some(ah.sgid_index))?.copied()
         } else if ah.is_global {
             Some(*device.check_path(ah.port_num, ah.sgid_index, ah.dgid)?)

@@ -11,7 +11,7 @@ use weft_wire::packet::{ICRC_LEN, pad_for};
 use weft_wire::{MULTICAST_QPN, Packet, Service};
 
 use crate::context::HcaContext;
-use crate::local_datagrams::{Bytes, CODE_FABRIC, CODE_GRH, GIDS_LEN};
+use crate::local_datagrams::{Bytes, CODE_ETHERNET, CODE_FABRIC, CODE_GRH, GIDS_LEN};
 use crate::paths::{FabricPath, FabricPaths, PathState};
 use crate::{Hca, HostInterface};
 
@@ -61,7 +61,7 @@ impl<H: HostInterface> HcaContext<H> {
     pub(crate) fn send_by_frame(&mut self, datagram: &Datagram<'_>) -> bool {
         let Some(device) = self.devices.get(&self.acting) else { return false };
         let sent = match device.on_fabric() {
-            true if self.fabric_packets => false,
+            true if self.fabric_packets && !device.is_ethernet(datagram.port_num) => false,
             true => {
                 self.send_over_fabric(datagram);
                 true
@@ -104,13 +104,15 @@ impl<H: HostInterface> HcaContext<H> {
         let port = attr.infiniband.as_ref()?;
         let (av, dest_qpn) = (&datagram.target.av, datagram.target.remote_qpn);
         let group = dest_qpn == MULTICAST_QPN;
-        if group != (av.dgid.is_multicast() && av.is_global) {
+        // The Ethernet switch of a fabric's hosts carries no RoCE multicast.
+        if group != (av.dgid.is_multicast() && av.is_global) || group && port.is_ethernet {
             return None;
         }
         let path = FabricPath {
             device: self.acting,
             port: datagram.port_num,
-            dlid: av.dlid,
+            dlid: if port.is_ethernet { 0 } else { av.dlid },
+            dgid: if port.is_ethernet { av.dgid } else { Gid::ZERO },
             sl: av.sl,
             pkey: datagram.bth.pkey(),
             // One path for datagrams of every length: the port's MTU bounds them.
@@ -118,9 +120,13 @@ impl<H: HostInterface> HcaContext<H> {
             slot: if group { 0 } else { dest_qpn >> QPN_INDEX_BITS },
             there_and_back: false,
         };
+        let framing = u8::from(av.gid_type == GidType::IbOrRoceV1);
+        if port.is_ethernet {
+            return Some((path, frame_of(datagram, framing | CODE_ETHERNET)));
+        }
         let mask = (1_u16 << port.lmc.min(7)) - 1;
         let slid = port.lid | u16::from(av.src_path_bits) & mask;
-        let mut frame = frame_of(datagram, 1 | CODE_FABRIC | if av.is_global { CODE_GRH } else { 0 });
+        let mut frame = frame_of(datagram, framing | CODE_FABRIC | if av.is_global { CODE_GRH } else { 0 });
         frame.imm = u32::from(slid) << 16 | u32::from(av.sl) << 8 | u32::from((path.dlid & mask) as u8);
         frame.addr = path.dlid.into();
         Some((path, frame))
@@ -252,6 +258,7 @@ impl<H: HostInterface> Hca<H> {
         let ours = match local {
             Some(local) if frame.dest_qpn == MULTICAST_QPN => local.global && dgid.is_multicast(),
             Some(local) => !local.global || self.context.is_ours(dgid),
+            None if frame.code & CODE_ETHERNET != 0 => self.context.is_ours(dgid),
             None => self.context.is_ours(sgid) && self.context.is_ours(dgid),
         };
         if !ours {

@@ -100,10 +100,13 @@ impl<H: HostInterface> Hca<H> {
         let Ok(entry) = self.qps.get_mut(id) else { return };
         let Some(device) = self.context.devices.get_mut(&entry.device) else { return };
         let (mut qkey, mut port, mut pkey, mut peer_qpn) = (None, 1, DEFAULT_PKEY, None);
+        let attr = entry.qp.query();
         if device.on_fabric() {
-            let attr = entry.qp.query();
-            qkey = (entry.qp.qp_type() == QpType::Ud).then_some(attr.qkey);
             port = attr.port_num.max(1);
+        }
+        let over_fabric = device.on_fabric() && !device.is_ethernet(port);
+        if over_fabric {
+            qkey = (entry.qp.qp_type() == QpType::Ud).then_some(attr.qkey);
             pkey = entry.qp.pkey();
             peer_qpn = entry.peer.map(|_| attr.dest_qpn);
         }
@@ -112,7 +115,7 @@ impl<H: HostInterface> Hca<H> {
             Screening::BadAddress
         } else if !pkey_matches(rx.packet.bth.pkey(), pkey) {
             Screening::BadPkey
-        } else if rx.local.is_some() != device.on_fabric() {
+        } else if rx.local.is_some() != over_fabric {
             Screening::BadAddress
         } else if let Some(peer) = entry.peer {
             if is_from(rx, &peer) { Screening::Deliver } else { Screening::BadAddress }

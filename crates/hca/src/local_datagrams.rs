@@ -28,6 +28,9 @@ pub(crate) const CODE_FABRIC: u8 = 2;
 /// Bit of a datagram's frame: it has a GRH.
 pub(crate) const CODE_GRH: u8 = 4;
 
+/// Bit of a datagram's frame: it came from an Ethernet port of another host of the fabric.
+pub(crate) const CODE_ETHERNET: u8 = 8;
+
 /// Bytes of two GIDs and a packet, for a frame.
 pub(crate) type Bytes = Vec<u8>;
 

@@ -83,21 +83,33 @@ fn name_of(peer: &AddressVector) -> Gid {
 }
 
 impl<H: HostInterface> Hca<H> {
+    /// Whether the packets of a queue pair will cross a fabric hop by hop if it goes to RTR with these attributes.
+    pub fn goes_by_hops(&self, id: QpId, attr: &QpAttr, mask: Mask) -> bool {
+        let Some(entry) = self.qps.get(id).ok().filter(|_| self.context.fabric_packets) else { return false };
+        let device = self.context.devices.get(&entry.device);
+        let port = device.and_then(|device| device.fabric_port(port_of(&entry.qp.query(), attr, mask)));
+        port.is_some_and(|port| !port.is_ethernet)
+    }
+
     /// Returns the path over the fabric that a queue pair will send on if it goes to RTR with these attributes; `None`
     /// for a queue pair that is not on a fabric, or sends packets there.
     pub fn fabric_path(&self, id: QpId, attr: &QpAttr, mask: Mask) -> Option<FabricPath> {
-        let entry = self.qps.get(id).ok().filter(|_| !self.context.fabric_packets)?;
+        let entry = self.qps.get(id).ok()?;
         let device = self.context.devices.get(&entry.device)?;
         let av = attr.av.filter(|_| mask.contains(Mask::AV))?;
         let now = entry.qp.query();
         let port = port_of(&now, attr, mask);
-        device.fabric_port(port)?;
+        let is_ethernet = device.fabric_port(port)?.is_ethernet;
+        if self.goes_by_hops(id, attr, mask) {
+            return None;
+        }
         let index = if mask.contains(Mask::PKEY_INDEX) { attr.pkey_index } else { now.pkey_index };
         let mtu = if mask.contains(Mask::PATH_MTU) { attr.path_mtu } else { now.path_mtu };
         Some(FabricPath {
             device: entry.device,
             port,
-            dlid: av.dlid,
+            dlid: if is_ethernet { 0 } else { av.dlid },
+            dgid: if is_ethernet { av.dgid } else { Gid::ZERO },
             sl: av.sl,
             pkey: device.pkey(port, index),
             mtu: mtu.bytes() as u16,

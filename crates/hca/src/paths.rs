@@ -1,7 +1,7 @@
 //! Paths over an InfiniBand fabric whose ends are processes of one host: the fabric decides whether packets would
 //! arrive, and data goes through shared memory.
 
-use weft_verbs::DeviceId;
+use weft_verbs::{DeviceId, Gid};
 
 /// A path, as packets would take it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -10,8 +10,10 @@ pub struct FabricPath {
     pub device: DeviceId,
     /// Its port.
     pub port: u8,
-    /// Destination LID.
+    /// Destination LID; 0 from an Ethernet port.
     pub dlid: u16,
+    /// Destination GID from an Ethernet port, where it alone names the destination; zero elsewhere.
+    pub dgid: Gid,
     /// Service level.
     pub sl: u8,
     /// P_Key.

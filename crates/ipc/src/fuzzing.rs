@@ -74,8 +74,17 @@ pub fn replies(bytes: &[u8]) {
 
 fn ask(client: &mut Client, question: u8) {
     let group = McastGroup { group: [239, 1, 1, 1].into(), ifindex: 1 };
-    let path =
-        PathRequest { device: 0, port: 1, dlid: 2, sl: 0, pkey: 0xffff, mtu: 4096, slot: 3, there_and_back: true };
+    let path = PathRequest {
+        device: 0,
+        port: 1,
+        dlid: 2,
+        dgid: [0; 16],
+        sl: 0,
+        pkey: 0xffff,
+        mtu: 4096,
+        slot: 3,
+        there_and_back: true,
+    };
     match question % 15 {
         0 => check_devices(client.list_devices()),
         1 => check_devices(client.subscribe()),

@@ -3,7 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{GID_TABLE_ROWS_MAX, HOST_NAME_BYTES_MAX, IB_PKEYS_MAX, IB_PORTS_MAX, NODE_DESCRIPTION_BYTES_MAX};
+use crate::device::GidEntry;
+use crate::limits::{
+    GID_TABLE_ROWS_MAX, HOST_NAME_BYTES_MAX, IB_PKEYS_MAX, IB_PORTS_MAX, NETDEV_NAME_TEXT_BYTES_MAX,
+    NODE_DESCRIPTION_BYTES_MAX,
+};
 
 /// Type of a virtual host's devices.
 pub const DEVICE_KIND_IB: &str = "weft";
@@ -38,8 +42,8 @@ pub struct IbPort {
     pub number: u8,
     /// Number N of `/dev/infiniband/umadN`, counted over all ports of the host.
     pub umad: u32,
-    /// Whether its link layer is Ethernet: the port is not part of the fabric.
-    pub is_ethernet: bool,
+    /// The port as an Ethernet port, if that is its link layer: it is not part of the fabric.
+    pub ethernet: Option<EthernetLink>,
     /// PortGUID.
     pub guid: u64,
     /// GidPrefix.
@@ -89,9 +93,40 @@ pub struct IbPort {
     pub pkeys: Vec<u16>,
 }
 
+/// What an Ethernet port has besides. Without a cable, or an interface, the fields are empty.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct EthernetLink {
+    /// Network interface of the port, in its host.
+    pub netdev: String,
+    /// GID table, by row.
+    pub gids: Vec<GidEntry>,
+}
+
+impl EthernetLink {
+    fn is_sane(&self) -> bool {
+        let is_safe = |c: char| !c.is_control() && c != '/';
+        self.netdev.len() <= NETDEV_NAME_TEXT_BYTES_MAX
+            && self.netdev.chars().all(is_safe)
+            && self.gids.iter().zip(0..).all(|(row, index)| row.index == index)
+    }
+}
+
 impl IbPort {
+    /// Returns whether its link layer is Ethernet.
+    pub fn is_ethernet(&self) -> bool {
+        self.ethernet.is_some()
+    }
+
+    /// Returns the rows of an Ethernet port with a cable.
+    pub fn roce_gids(&self) -> &[GidEntry] {
+        self.ethernet.as_ref().map_or(&[], |link| &link.gids)
+    }
+
     /// Returns a row of the GID table; `None` beyond its end, zeroes for an empty row.
     pub fn gid(&self, row: usize) -> Option<[u8; 16]> {
+        if let [_, ..] = self.roce_gids() {
+            return self.roce_gids().get(row).map(|row| row.gid);
+        }
         let guid = match row.checked_sub(1) {
             None => self.guid,
             Some(alias) => *self.alias_guids.get(alias)?,
@@ -106,7 +141,7 @@ impl IbPort {
 
     /// Returns the number of rows of the GID table.
     pub fn gid_rows(&self) -> usize {
-        1 + self.alias_guids.len()
+        (1 + self.alias_guids.len()).max(self.roce_gids().len())
     }
 
     /// Returns the number of lanes of the link.
@@ -152,6 +187,7 @@ impl InfiniBand {
             && self.ports.len() <= IB_PORTS_MAX
             && self.ports.iter().zip(1..).all(|(port, number)| port.number == number)
             && self.ports.iter().all(|port| port.pkeys.len() <= IB_PKEYS_MAX && port.gid_rows() <= GID_TABLE_ROWS_MAX)
+            && self.ports.iter().filter_map(|port| port.ethernet.as_ref()).all(EthernetLink::is_sane)
     }
 }
 

@@ -56,7 +56,7 @@ pub use error::{ConnectError, RequestError};
 pub use hello::{Hello, HelloReply, HelloStatus, Purpose};
 pub use hops::HopsFds;
 pub use host_files::HostFile;
-pub use infiniband::{DEVICE_KIND_IB, IB_DEVICE_INDEX_BASE, IbPort, InfiniBand};
+pub use infiniband::{DEVICE_KIND_IB, EthernetLink, IB_DEVICE_INDEX_BASE, IbPort, InfiniBand};
 pub use ipoib::{IpoibInterface, IpoibNeighbour, IpoibNeighbourState, LINK_ADDRESS_BYTES};
 pub use limits::*;
 pub use losses::{KeyViolation, LostPackets};

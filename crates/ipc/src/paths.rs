@@ -10,8 +10,10 @@ pub struct PathRequest {
     pub device: u32,
     /// Port of the device.
     pub port: u8,
-    /// Destination LID.
+    /// Destination LID; 0 from an Ethernet port.
     pub dlid: u16,
+    /// Destination GID from an Ethernet port; zero elsewhere.
+    pub dgid: [u8; 16],
     /// Service level.
     pub sl: u8,
     /// P_Key.

@@ -106,6 +106,17 @@ impl Row<'_> {
         }
     }
 
+    /// Returns the port of an InfiniBand link.
+    fn infiniband(&self) -> Option<&IbPort> {
+        self.ib.filter(|port| !port.is_ethernet())
+    }
+
+    /// Returns the network interface of an Ethernet port; empty without one.
+    fn netdev(&self) -> &str {
+        let link = self.ib.and_then(|port| port.ethernet.as_ref());
+        link.map_or(&self.device.netdev, |link| &link.netdev)
+    }
+
     fn state(&self) -> &'static str {
         self.ib.map_or_else(|| state(self.device.state), |port| word(IB_STATES, port.state))
     }
@@ -190,15 +201,16 @@ fn text(rows: &[Row<'_>], details: bool) -> String {
     for row in rows {
         let d = row.device;
         let _ = write!(out, "link {}/{} ", d.name, row.port);
-        if let Some(port) = row.ib {
+        if let Some(port) = row.infiniband() {
             let prefix = iproute::guid(port.gid_prefix);
             let _ = write!(out, "subnet_prefix {prefix} lid {} sm_lid {} lmc {} ", port.lid, port.sm_lid, port.lmc);
         }
         let _ = write!(out, "state {} physical_state {} ", row.state(), row.physical_state());
-        match row.ib {
+        match row.infiniband() {
+            None if row.netdev().is_empty() => {}
             None => {
-                let _ = write!(out, "netdev {} ", d.netdev);
-                if details {
+                let _ = write!(out, "netdev {} ", row.netdev());
+                if details && d.ifindex != 0 {
                     let _ = write!(out, "netdev_index {} ", d.ifindex);
                 }
             }
@@ -221,13 +233,18 @@ fn members(row: &Row<'_>, details: bool) -> Members {
     let d = row.device;
     let mut members: Members =
         vec![("ifindex", d.number.into()), ("ifname", d.name.as_str().into()), ("port", row.port.into())];
-    if let Some(port) = row.ib {
+    if let Some(port) = row.infiniband() {
         members.push(("subnet_prefix", iproute::guid(port.gid_prefix).into()));
         members.extend([("lid", port.lid.into()), ("sm_lid", port.sm_lid.into()), ("lmc", port.lmc.into())]);
     }
     members.extend([("state", row.state().into()), ("physical_state", row.physical_state().into())]);
-    match row.ib {
-        None => members.extend([("netdev", d.netdev.as_str().into()), ("netdev_index", d.ifindex.into())]),
+    match row.infiniband() {
+        None if row.netdev().is_empty() => {}
+        None => {
+            members.push(("netdev", row.netdev().into()));
+            // Of a host's interface on a fabric the name alone is known.
+            members.extend((d.ifindex != 0).then(|| ("netdev_index", d.ifindex.into())));
+        }
         Some(port) if details => members.push(("caps", ib_caps(port).into())),
         Some(_) => {}
     }

@@ -92,7 +92,7 @@ impl Service {
         ud.qp_num = reply.qpn;
         ud.qkey = reply.qkey;
         if let (Some(path), Some(attachment)) = (&id.path, id.attachment) {
-            ud.ah_attr = ah_of_path(path, attachment.sgid_index);
+            ud.ah_attr = ah_of_path(path, &attachment);
         }
         self.emit_ece(number, EventKind::Established, 0, EventParam::Ud(ud), ece_above(reply.ece));
     }

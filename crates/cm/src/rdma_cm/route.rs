@@ -9,7 +9,7 @@ use super::device::PortKind;
 use super::errno::{EINVAL, ENODEV, ENOENT, Errno};
 use super::event::{EventKind, EventParam};
 use super::host::{PathQuestion, PathResult, QuestionId, ResolveRequest};
-use super::id::{Id, State};
+use super::id::{Attachment, Id, State};
 use super::limits::PATHS_MAX;
 use super::param::{AhAttr, PathRecord};
 use super::service::Service;
@@ -179,12 +179,12 @@ fn flow_label(src: SockAddr, dst: SockAddr) -> u32 {
     }
 }
 
-/// Returns the address handle of a path.
-pub fn ah_of_path(path: &PathRecord, sgid_index: u8) -> AhAttr {
+/// Returns the address handle of a path from a port.
+pub fn ah_of_path(path: &PathRecord, from: &Attachment) -> AhAttr {
     AhAttr {
         dgid: path.dgid,
         flow_label: path.flow_label,
-        sgid_index,
+        sgid_index: from.sgid_index,
         hop_limit: path.hop_limit,
         traffic_class: path.traffic_class,
         dlid: path.dlid,
@@ -193,7 +193,7 @@ pub fn ah_of_path(path: &PathRecord, sgid_index: u8) -> AhAttr {
         static_rate: path.rate,
         // RoCE has no LIDs and always a GRH.
         is_global: path.dlid == 0 || path.hop_limit > 1,
-        port_num: 1,
+        port_num: from.port,
     }
 }
 

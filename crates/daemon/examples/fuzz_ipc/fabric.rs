@@ -69,6 +69,7 @@ impl Seen {
                 device,
                 port: rng.below(3) as u8,
                 dlid: rng.below(5) as u16,
+                dgid: [rng.below(3) as u8; 16],
                 sl: rng.below(20) as u8,
                 pkey: rng.pick(&[0xffff, 0x7fff, 0]),
                 mtu: rng.pick(&[0, 256, 4096, u16::MAX]),

@@ -8,8 +8,6 @@ use std::time::Instant;
 
 use weft_fabric::topology::LinkLayer;
 use weft_fabric::{Delivery, Fabric, PortRef};
-use weft_ipc::ethernet::{EthernetFailure, EthernetSpec};
-use weft_ipc::fabric::FabricReply;
 use weft_ipc::{Refusal, Request, Response};
 use weft_ipoib::Mode;
 use weft_wire::ipoib::LinkAddress;
@@ -18,15 +16,14 @@ use super::call::{Call, Outcome};
 use super::dispatch::{Routed, Rules};
 use super::fabric::Changed;
 use super::host_wake::Woken;
-use super::shared::{EthernetStart, Shared};
+use super::shared::Shared;
 use super::{Attach, Broker};
-use crate::ethernet::EthernetNetwork;
+use crate::ethernet::EthernetPort;
 use crate::fabric::Running;
 use crate::host::Host;
-use crate::host_networks::{Helper, HostSetup, INTERFACES_MAX, InterfaceSetup};
+use crate::host_networks::{HostSetup, INTERFACES_MAX, InterfaceSetup};
 use crate::ipoib::{InterfaceId, Interfaces};
-use crate::refusal::{ECANCELED, EEXIST, ENODEV, refuse};
-use crate::slots::ClientId;
+use crate::refusal::{ENODEV, refuse};
 use crate::umad;
 
 /// MTU of an interface until its link is known: that of most links.
@@ -37,9 +34,6 @@ const PREFIX: u8 = 8;
 
 /// Addresses of an interface that the link learns of.
 const ADDRESSES_MAX: usize = 256;
-
-/// Hosts of an Ethernet network that are made in one turn: each takes some milliseconds.
-const ETHERNET_HOSTS_PER_TURN: u32 = 4;
 
 /// The requests of this feature.
 pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
@@ -55,13 +49,6 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
         Request::SetIpoibMode { interface, connected } => Rules::PLAIN
             .trusted("change the interfaces of a fabric's hosts")
             .to(move |broker, call| broker.networks.set_mode(&mut broker.shared, &call, &interface, connected)),
-        Request::EthernetUp(spec) => {
-            Rules::PLAIN.trusted("bring up a network").to(move |broker, call| broker.start_ethernet(call, spec))
-        }
-        Request::EthernetStatus => Rules::PLAIN.to(|broker, call| {
-            let status = broker.shared.ethernet.as_ref().map(|network| network.status(call.now));
-            Ok(Response::Ethernet(status).into())
-        }),
         other => return super::ipoib_interfaces::route(other),
     })
 }
@@ -79,6 +66,8 @@ pub(super) struct Networks {
     pub(super) names: BTreeMap<InterfaceId, String>,
     /// Receivers whose hosts have networks because of packets to them.
     pub(super) woken: Woken,
+    /// Nodes without power.
+    pub(super) unpowered: BTreeSet<u32>,
 }
 
 impl Networks {
@@ -87,7 +76,11 @@ impl Networks {
         let host = shared.sessions.host(id).ok_or_else(no_host)?.to_owned();
         let (network, has_user) = match &shared.ethernet {
             Some(ethernet) => ethernet.open_host(outside, &host)?,
-            None => self.open_host(shared, now, outside, host)?,
+            None => {
+                let opened = self.open_host(shared, now, outside, host.clone())?;
+                self.open_neighbours(shared, now, outside, &host);
+                opened
+            }
         };
         let attach = Attach { network: Some(network), ..Attach::default() };
         Ok(Outcome::with(Response::HostNetwork { has_user }, attach))
@@ -111,7 +104,7 @@ impl Networks {
             name: host,
             socket_name: shared.config.socket_name.clone(),
             interfaces: interfaces.iter().map(|(_, setup)| setup.clone()).collect(),
-            ethernet: None,
+            ethernet: EthernetPort::of_adapters(running.fabric(), &adapters),
         };
         if self.of.is_empty() {
             outside.set_hosts_file(&names)?;
@@ -291,11 +284,6 @@ impl Networks {
     }
 }
 
-/// The refusal of another network or fabric while an Ethernet network is up.
-pub(super) fn ethernet_is_up() -> Refusal {
-    refuse(EEXIST, "an Ethernet network is up already: take it down first with `weft down`")
-}
-
 fn no_host() -> Refusal {
     refuse(ENODEV, "the program does not run as a host of a fabric")
 }
@@ -336,6 +324,11 @@ fn hosts_file(running: &mut Running) -> String {
             let first = if number == 0 { format!("\t{host}") } else { String::new() };
             let _ = writeln!(text, "{ip}{first}\t{host}-ib{number}");
         }
+        for (port, name) in umad::ethernet_interfaces(fabric, &adapters) {
+            if let Some(ip) = addresses.ip(port) {
+                let _ = writeln!(text, "{ip}\t{host}-{name}");
+            }
+        }
     }
     text
 }
@@ -346,73 +339,6 @@ fn all_hosts() -> [IpAddr; 2] {
 }
 
 impl Broker {
-    /// Brings up an Ethernet network. The request is deferred, and comes again, until all hosts are made.
-    fn start_ethernet(&mut self, call: Call<'_, impl Host>, spec: EthernetSpec) -> Result<Outcome, Refusal> {
-        let EthernetStart { network, next, is_cancelled, .. } =
-            match self.shared.ethernet_start.take_if(|start| start.client == call.id) {
-                Some(start) => start,
-                None => self.begin_ethernet(&call, spec).and_then(|start| {
-                    start.network.make_hosts_file(call.host)?;
-                    Ok(start)
-                })?,
-            };
-        if is_cancelled {
-            return Err(refuse(ECANCELED, "the network was taken down before all hosts were made"));
-        }
-        let made = network.open_hosts(call.host, next, ETHERNET_HOSTS_PER_TURN);
-        if let Some(next) = made.inspect_err(|_| call.host.close_networks())? {
-            let start = EthernetStart { network, client: call.id, next, due: call.now, is_cancelled: false };
-            self.shared.ethernet_start = Some(start);
-            return Ok(Outcome::Deferred);
-        }
-        self.shared.ethernet = Some(network);
-        self.update_idle(call.now);
-        Ok(Response::Done.into())
-    }
-
-    fn begin_ethernet(&self, call: &Call<'_, impl Host>, spec: EthernetSpec) -> Result<EthernetStart, Refusal> {
-        if self.shared.ethernet.is_some() || self.shared.ethernet_start.is_some() {
-            return Err(ethernet_is_up());
-        }
-        if let Some(running) = self.shared.fabric.running() {
-            let text = format!("a fabric is up already ({}): take it down first with `weft down`", running.title());
-            return Err(refuse(EEXIST, text));
-        }
-        let network = EthernetNetwork::new(call.now, spec)?;
-        Ok(EthernetStart { network, client: call.id, next: 0, due: call.now, is_cancelled: false })
-    }
-
-    /// Notes that a process that networks depend on has ended.
-    pub fn note_ended(&mut self, helper: Helper) {
-        let failure = match helper {
-            Helper::Provisioner => EthernetFailure::Switch,
-            Helper::Shaper => EthernetFailure::Cables,
-        };
-        let Shared { ethernet, ethernet_start, .. } = &mut self.shared;
-        let network = ethernet.as_mut().or(ethernet_start.as_mut().map(|start| &mut start.network));
-        network.into_iter().for_each(|network| network.fail(failure));
-    }
-
-    /// Ends an Ethernet network whose client is gone before its hosts were made.
-    pub(super) fn abandon_ethernet(&mut self, client: ClientId, host: &mut impl Host) {
-        if let Some(start) = self.shared.ethernet_start.take_if(|start| start.client == client)
-            && !start.is_cancelled
-        {
-            host.close_networks();
-        }
-    }
-
-    /// Ends the Ethernet network with its hosts, also one that is not all made.
-    pub(super) fn end_ethernet(&mut self, now: Instant, host: &mut impl Host) -> Outcome {
-        self.shared.ethernet = None;
-        // The client that waits for it hears so.
-        self.shared.ethernet_start.iter_mut().for_each(|start| start.is_cancelled = true);
-        host.close_networks();
-        self.update_idle(now);
-        self.shared.stay.leaves_soon = true;
-        Response::Fabric(FabricReply::Done).into()
-    }
-
     /// Handles a change of an interface's addresses in a virtual host.
     pub fn handle_ip_address(&mut self, now: Instant, network: u32, interface: usize, ip: IpAddr, is_there: bool) {
         let networks = &mut self.networks;

@@ -17,6 +17,7 @@ mod cm;
 mod config;
 mod devices;
 mod dispatch;
+mod ethernet;
 mod fabric;
 mod groups;
 mod hello;

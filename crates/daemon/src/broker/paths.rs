@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weft_fabric::topology::LinkLayer;
 use weft_fabric::{Fabric, Path, PathQuery, PortRef, Verdict};
 use weft_ipc::{
     Event, FABRIC_PATHS_MAX, FABRIC_PATHS_PER_MESSAGE_MAX, PathReply, PathRequest, PathTraffic, Refusal, Request,
@@ -75,10 +76,13 @@ impl Paths {
         let from = shared.host_port(id, request.device, request.port)?;
         let adapters = adapters_of_slot(shared, request.slot);
         let fabric = shared.fabric.required()?.fabric();
-        let meets = have_lid(fabric, &adapters, request.dlid);
+        let meets = match is_ethernet(fabric, from) {
+            true => fabric.over_ethernet(from, request.dgid).is_some_and(|to| adapters.contains(&to.node)),
+            false => have_lid(fabric, &adapters, request.dlid),
+        };
         let judged = judge(fabric, from, &request, &adapters);
         let open = judged.is_some();
-        let (there, back) = judged.map_or((None, None), |(there, back)| (Some(there), back));
+        let (there, back) = judged.unwrap_or_default();
         let watched = self.watched.entry(id).or_default();
         let known = self.numbers.get(&(id, request)).copied();
         if known.is_none() && watched.len() >= FABRIC_PATHS_MAX {
@@ -131,8 +135,8 @@ impl Paths {
                 let ends = adapters.get(&way.request.slot).map_or(&[][..], Vec::as_slice);
                 let judged = fabric.and_then(|fabric| judge(fabric, way.from, &way.request, ends));
                 let open = judged.is_some();
-                if let Some((there, back)) = judged {
-                    (way.there, way.back) = (Some(there), back);
+                if let Some(judged) = judged {
+                    (way.there, way.back) = judged;
                 }
                 if std::mem::replace(&mut way.open, open) != open {
                     changed.push((*client, Event::PathChanged { path, open }));
@@ -145,15 +149,29 @@ impl Paths {
     }
 }
 
-/// Returns the path, and the return path if requested, if packets arrive at one of these adapters.
-fn judge(fabric: &Fabric, from: PortRef, request: &PathRequest, adapters: &[u32]) -> Option<(Path, Option<Path>)> {
+fn is_ethernet(fabric: &Fabric, port: PortRef) -> bool {
+    fabric.link_layer(port) == Some(LinkLayer::Ethernet)
+}
+
+/// Returns the path, and the return path if requested, if packets arrive at one of these adapters. Paths between Ethernet
+/// ports lead through no port of the fabric.
+fn judge(
+    fabric: &Fabric,
+    from: PortRef,
+    request: &PathRequest,
+    adapters: &[u32],
+) -> Option<(Option<Path>, Option<Path>)> {
+    if is_ethernet(fabric, from) {
+        let to = fabric.over_ethernet(from, request.dgid)?;
+        return adapters.contains(&to.node).then_some((None, None));
+    }
     let query = PathQuery { dlid: request.dlid, sl: request.sl, pkey: request.pkey, payload: request.mtu.into() };
     let there: Verdict = fabric.verdict(from, &query).ok()?;
     if !adapters.contains(&there.to.node) {
         return None;
     }
     if !request.there_and_back {
-        return Some((there.path, None));
+        return Some((Some(there.path), None));
     }
     let own = fabric.port_info(from)?;
     // The other end answers with its own P_Key of the partition.
@@ -161,7 +179,7 @@ fn judge(fabric: &Fabric, from: PortRef, request: &PathRequest, adapters: &[u32]
     let pkey = *fabric.pkeys(there.to).iter().find(partition)?;
     let query = PathQuery { dlid: own.lid, sl: request.sl, pkey, payload: request.mtu.into() };
     let back = fabric.verdict(there.to, &query).ok()?;
-    Some((there.path, Some(back.path)))
+    Some((Some(there.path), Some(back.path)))
 }
 
 /// Returns whether one of these adapters has the LID.

@@ -136,6 +136,7 @@ impl Broker {
         if !changed.nodes.is_empty() {
             self.cms.hosts.follow_nodes(shared, now, &changed.nodes);
             self.networks.follow(shared, now, &changed);
+            self.networks.follow_power(&shared.fabric, &changed.nodes, host);
             super::fabric::tell_ports(shared, &changed.nodes);
         }
         self.paths.follow(shared);

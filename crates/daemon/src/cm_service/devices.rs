@@ -85,14 +85,6 @@ pub fn with_roce_v1(devices: &Devices) -> Vec<DeviceInfo> {
 
 fn describe(info: &DeviceInfo, devices: &Devices) -> Device {
     let loopback = devices.netdevs.by_index(info.ifindex).is_some_and(crate::netdev::Netdev::is_loopback);
-    let gid = |entry: &weft_ipc::GidEntry| {
-        let index = u8::try_from(entry.index).ok()?;
-        let mode = match entry.gid_type {
-            GidType::RoceV1 => RoceMode::V1,
-            GidType::RoceV2 => RoceMode::V2,
-        };
-        Some(DeviceGid { index, gid: entry.gid, ip: ip_of_gid(entry.gid), mode, ifindex: entry.ifindex })
-    };
     Device {
         index: info.index,
         port: 1,
@@ -105,8 +97,18 @@ fn describe(info: &DeviceInfo, devices: &Devices) -> Device {
         rate: rate_number(info.link_speed_mbps),
         kind: PortKind::Roce,
         pkeys: info.pkeys.clone(),
-        gids: info.gids.iter().filter_map(gid).collect(),
+        gids: info.gids.iter().filter_map(roce_gid).collect(),
     }
+}
+
+/// Translates a row of a RoCE port's GID table; `None` beyond the rows that the connection manager can name.
+pub fn roce_gid(entry: &weft_ipc::GidEntry) -> Option<DeviceGid> {
+    let index = u8::try_from(entry.index).ok()?;
+    let mode = match entry.gid_type {
+        GidType::RoceV1 => RoceMode::V1,
+        GidType::RoceV2 => RoceMode::V2,
+    };
+    Some(DeviceGid { index, gid: entry.gid, ip: ip_of_gid(entry.gid), mode, ifindex: entry.ifindex })
 }
 
 /// Returns the value of `enum ibv_mtu`.
@@ -115,7 +117,7 @@ pub fn mtu_number(bytes: u16) -> u8 {
 }
 
 /// Returns the value of `enum ibv_rate` for an interface's speed, as in Linux's connection manager (`iboe_get_rate`).
-fn rate_number(mbps: Option<u32>) -> u8 {
+pub fn rate_number(mbps: Option<u32>) -> u8 {
     match mbps.unwrap_or(0) {
         40_000.. => 7,
         30_000.. => 4,

@@ -10,7 +10,7 @@ use weft_cm::rdma_cm::{
     Device, DeviceGid, GmpAddress, LocalAddress, MulticastRequest, PathQuestion, PathRecord, PortKind, QuestionId,
     ResolveQuestion, ResolveResult, Resolved, RoceMode,
 };
-use weft_fabric::{Addresses, Delivery, Fabric, GlobalRoute, MadAddress, MadOut, PathQuery, PortRef};
+use weft_fabric::{Addresses, Delivery, Fabric, GlobalRoute, MadAddress, MadOut, PKEY_DEFAULT, PathQuery, PortRef};
 use weft_ipc::{DeviceInfo, IbPort};
 use weft_mad::{SaClient, SaError};
 use weft_verbs::{Duration, Gid, GidType};
@@ -19,7 +19,7 @@ use weft_wire::mad::{Class, GSI_QPN, Mad, Method};
 use zerocopy::IntoBytes;
 
 use super::CmService;
-use super::devices::mtu_number;
+use super::devices::{mtu_number, rate_number, roce_gid};
 
 /// Timeout of a query to the subnet administration. The program's own timeout for a route is kept elsewhere.
 const SA_WITHIN: Duration = Duration::from_secs(4);
@@ -39,6 +39,8 @@ pub trait Subnet {
     fn ip(&self, port: PortRef) -> Option<IpAddr>;
     /// Returns the GID of the port that has an address.
     fn gid_of(&self, ip: IpAddr) -> Option<[u8; 16]>;
+    /// Returns whether an address, or a GID in place of one, is an Ethernet port's.
+    fn is_ethernet(&self, ip: IpAddr) -> bool;
     /// Returns the GID of the port that has a LID in the subnet of another port.
     fn gid_of_lid(&self, at: PortRef, lid: u16) -> Option<[u8; 16]>;
     /// Returns whether packets from the first address's port arrive at the second's: hosts may be in several subnets.
@@ -80,9 +82,18 @@ impl Subnet for Addressed<'_> {
 
     fn gid_of(&self, ip: IpAddr) -> Option<[u8; 16]> {
         match ip {
+            // On RoCE an address gives the GID.
+            IpAddr::V4(ip) if self.fabric.ethernet().by_ip(ip).is_some() => Some(ip.to_ipv6_mapped().octets()),
             IpAddr::V4(ip) => self.fabric.gid(self.addresses.port(ip)?, 0),
             // A GID in place of an address is its own GID.
             IpAddr::V6(ip) => Some(ip.octets()),
+        }
+    }
+
+    fn is_ethernet(&self, ip: IpAddr) -> bool {
+        match ip {
+            IpAddr::V4(ip) => self.fabric.ethernet().by_ip(ip).is_some(),
+            IpAddr::V6(ip) => self.fabric.ethernet().has_gid(ip.octets()),
         }
     }
 
@@ -128,8 +139,19 @@ pub struct HostCm {
 struct Adapter {
     port: PortRef,
     gid: [u8; 16],
+    /// GID table of an Ethernet port.
+    roce_gids: Vec<DeviceGid>,
     pkey: u16,
     sa: SaClient<Asked>,
+}
+
+impl Adapter {
+    /// Returns the row that a datagram to an Ethernet port came to. The two of an address differ in their framing alone,
+    /// which no datagram tells here: the connection managers use RoCE v2.
+    fn row_of(&self, delivery: &Delivery) -> Option<&DeviceGid> {
+        let grh = delivery.grh.as_ref()?;
+        self.roce_gids.iter().find(|row| row.gid == grh.dgid && row.mode == RoceMode::V2)
+    }
 }
 
 /// A query to the subnet administration.
@@ -166,11 +188,12 @@ impl HostCm {
                 let gid = port.gid(0).unwrap_or_default();
                 let pkey = device.pkeys.first().copied().unwrap_or_default();
                 let place = device.place();
+                let roce_gids = if port.is_ethernet() { device.gids.clone() } else { Vec::new() };
                 devices.push(device);
                 let seed = self.seed.rotate_left(port.umad % 64) ^ u64::from(info.index) ^ u64::from(port.number) << 32;
                 let known = self.adapters.remove(&place).filter(|adapter| adapter.port == at);
                 let sa = known.map_or_else(|| SaClient::new(seed), |adapter| adapter.sa);
-                adapters.insert(place, Adapter { port: at, gid, pkey, sa });
+                adapters.insert(place, Adapter { port: at, gid, roce_gids, pkey, sa });
             }
         }
         self.adapters = adapters;
@@ -199,8 +222,11 @@ impl HostCm {
             false => Some(subnet.gid_of(asked.dst).ok_or(ENETUNREACH)?),
         };
         let local = own.iter().any(|address| address.ip == asked.dst);
+        let over_ethernet = subnet.is_ethernet(asked.dst);
         let fits = |address: &&LocalAddress| {
-            (asked.ifindex == 0 || address.ifindex == asked.ifindex) && address.ip.is_ipv4() == asked.dst.is_ipv4()
+            (asked.ifindex == 0 || address.ifindex == asked.ifindex)
+                && address.ip.is_ipv4() == asked.dst.is_ipv4()
+                && subnet.is_ethernet(address.ip) == over_ethernet
         };
         let chosen = match asked.src {
             Some(src) => own.iter().find(|address| address.ip == src),
@@ -227,6 +253,7 @@ impl HostCm {
                 if let (Some(from), Ok(bytes)) =
                     (origin(device, adapter.gid, delivery, gid_of_lid), delivery.mad.as_bytes().try_into())
                 {
+                    let from = adapter.row_of(delivery).map_or(from, |row| over_ethernet(from, row));
                     self.cm.handle_gmp(now, &from, bytes);
                 }
                 true
@@ -397,6 +424,12 @@ pub(crate) fn origin(
     })
 }
 
+/// Returns the source of a datagram at an Ethernet port: the row of its table that it came to answers.
+fn over_ethernet(from: GmpAddress, row: &DeviceGid) -> GmpAddress {
+    let (sgid, sgid_index) = (Gid(row.gid), row.index);
+    GmpAddress { sgid, sgid_index, gid_type: GidType::RoceV2, ifindex: row.ifindex, ..from }
+}
+
 /// Converts a program's path request to a query for the subnet administration (`cma_query_ib_route`).
 fn wanted_path(wanted: &PathRecord) -> (ComponentMask, sa::PathRecord) {
     let record = sa::PathRecord {
@@ -451,6 +484,17 @@ fn path_record(record: sa::PathRecord) -> PathRecord {
 
 /// Describes a port to the connection manager; its first GID maps to its address, and every GID to itself.
 fn describe(info: &DeviceInfo, port: &IbPort, ip: Option<IpAddr>) -> Device {
+    let device = describe_infiniband(info, port, ip);
+    if !port.is_ethernet() {
+        return device;
+    }
+    let gids = port.roce_gids().iter().filter_map(roce_gid);
+    let gids = gids.map(|row| DeviceGid { ifindex: device.ifindex, ..row }).collect();
+    let rate = rate_number(Some(port.lanes() * port.lane_speed().0 * 100));
+    Device { kind: PortKind::Roce, rate, gids, pkeys: vec![PKEY_DEFAULT], ..device }
+}
+
+fn describe_infiniband(info: &DeviceInfo, port: &IbPort, ip: Option<IpAddr>) -> Device {
     let ifindex = port.umad + 1;
     let row = |index: u8, gid: [u8; 16], ip| DeviceGid { index, gid, ip, mode: RoceMode::V1, ifindex };
     let named = (0u8..).zip((0..port.gid_rows()).filter_map(|row| port.gid(row)));

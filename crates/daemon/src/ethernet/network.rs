@@ -65,7 +65,7 @@ impl EthernetNetwork {
             name: ethernet_host_name(number),
             socket_name: ETHERNET_SOCKET_NAME.to_owned(),
             interfaces: Vec::new(),
-            ethernet: Some(EthernetPort::of(&self.spec, number)),
+            ethernet: vec![EthernetPort::of(&self.spec, number)],
         };
         Ok((number, outside.open_network(number, &setup)?))
     }

@@ -11,7 +11,7 @@ use weft_sys::netlink::RouteSocket;
 use weft_sys::tun::Tap;
 use weft_sys::{host_namespace, process};
 
-use super::port::{EthernetPort, INTERFACE};
+use super::port::EthernetPort;
 use super::shaper::Shaper;
 use crate::rtnl_changes;
 use crate::rtnl_links::{self, End};
@@ -36,7 +36,7 @@ pub(crate) struct Switch {
     shaper: Option<Shaper>,
     /// Hangs up when the shaper ends; the daemon has it once [`Switch::take_shaper_end`] gave it out.
     shaper_end: Option<OwnedFd>,
-    /// Networks of the hosts.
+    /// Networks of the hosts that have daemons of their own.
     hosts: Vec<OwnedFd>,
 }
 
@@ -61,14 +61,16 @@ impl Switch {
         let join = rtnl_links::join_bridge(&port.port_name(), port.mtu, self.bridge);
         rtnl_changes::change(&self.routes, &join).map_err(at("the switch's port"))?;
         // Addresses on this switch are unique, so that none needs a second of duplicate address detection.
-        let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{INTERFACE}/accept_dad"), "0");
-        let index = process::interface_index(INTERFACE).map_err(at("the interface's index"))?;
+        let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{}/accept_dad", port.name), "0");
+        let index = process::interface_index(&port.name).map_err(at("the interface's index"))?;
         rtnl_changes::change(routes, &rtnl_changes::switch_on(index, Some(port.mtu)))
             .map_err(at("the interface up"))?;
         let (ip, prefix) = port.address();
         rtnl_changes::change(routes, &rtnl_changes::add_address(index, ip, prefix))
             .map_err(at("the interface's address"))?;
-        self.hosts.push(host.try_clone().map_err(at("a descriptor of the host's network"))?);
+        if port.has_daemon {
+            self.hosts.push(host.try_clone().map_err(at("a descriptor of the host's network"))?);
+        }
         Ok(())
     }
 
@@ -79,8 +81,8 @@ impl Switch {
 
     fn connect_by_pair(&self, routes: &RouteSocket, port: &EthernetPort) -> Result<(), Failure> {
         let name = port.port_name();
-        let (near, far) = (End { name: INTERFACE, mtu: port.mtu }, End { name: &name, mtu: port.mtu });
-        let request = rtnl_links::add_pair(near, port.mac(), far, self.network.as_fd());
+        let (near, far) = (End { name: &port.name, mtu: port.mtu }, End { name: &name, mtu: port.mtu });
+        let request = rtnl_links::add_pair(near, port.mac, far, self.network.as_fd());
         rtnl_changes::change(routes, &request)
             .map_err(at("a pair of veth interfaces (does the kernel have CONFIG_VETH?)"))
     }
@@ -89,8 +91,8 @@ impl Switch {
         let Some(limits) = port.limits else { return Ok(()) };
         // The loss rate counts packets, so the kernel must cut segments.
         let defers = limits.loss_ppm == 0;
-        let near = Tap::ethernet(INTERFACE, defers).map_err(at("/dev/net/tun"))?;
-        rtnl_changes::change(routes, &rtnl_links::set_mac(INTERFACE, port.mac()))
+        let near = Tap::ethernet(&port.name, defers).map_err(at("/dev/net/tun"))?;
+        rtnl_changes::change(routes, &rtnl_links::set_mac(&port.name, port.mac))
             .map_err(at("the interface's Ethernet address"))?;
         host_namespace::enter_network(&self.network).map_err(at("the switch's network"))?;
         let far = Tap::ethernet(&port.port_name(), defers).map_err(at("/dev/net/tun"));

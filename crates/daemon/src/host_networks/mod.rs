@@ -22,7 +22,7 @@ use provisioner::Provisioner;
 pub use provisioner::{HostSetup, INTERFACES_MAX, InterfaceSetup, Made, MadeInterface};
 use routing::Routing;
 
-use crate::rtnl_changes;
+use crate::{rtnl_changes, rtnl_links};
 
 /// Flag of an interface that is up.
 const IFF_UP: u32 = 1;
@@ -96,6 +96,13 @@ impl HostNetworks {
         made.interfaces.insert(place, interface);
         self.new_interfaces.push((network, place));
         Ok(())
+    }
+
+    /// Switches an Ethernet interface on or off.
+    pub fn switch_ethernet(&self, network: u32, name: &str, is_on: bool) {
+        // The kernel's answer comes among the changes. A user who has renamed or removed the interface has had the last
+        // word.
+        let _ = self.of.get(&network).map(|made| made.routes.send(&rtnl_links::switch(name, is_on)));
     }
 
     /// Removes an interface: it ends with its descriptor.

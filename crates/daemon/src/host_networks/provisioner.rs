@@ -65,8 +65,8 @@ pub struct HostSetup {
     pub socket_name: String,
     /// Its IPoIB interfaces.
     pub interfaces: Vec<InterfaceSetup>,
-    /// Its Ethernet interface.
-    pub ethernet: Option<EthernetPort>,
+    /// Its Ethernet interfaces.
+    pub ethernet: Vec<EthernetPort>,
 }
 
 /// Everything of a host that the daemon keeps.
@@ -274,7 +274,7 @@ struct Parts {
 
 fn make(setup: &HostSetup, switch: &mut Option<Switch>) -> Result<Parts, (io::Error, &'static str)> {
     let at = |step: &'static str| move |error: io::Error| (error, step);
-    if setup.ethernet.is_some() && switch.is_none() {
+    if !setup.ethernet.is_empty() && switch.is_none() {
         *switch = Some(Switch::new()?);
     }
     let (net, uts) = host_namespace::enter_new(&setup.name).map_err(at("a network namespace"))?;
@@ -285,8 +285,8 @@ fn make(setup: &HostSetup, switch: &mut Option<Switch>) -> Result<Parts, (io::Er
         interfaces.push(make_interface(&routes, wanted)?);
     }
     let mut shaper = None;
-    if let (Some(switch), Some(port)) = (switch, &setup.ethernet) {
-        switch.connect(&net, &routes, port)?;
+    if let Some(switch) = switch {
+        setup.ethernet.iter().try_for_each(|port| switch.connect(&net, &routes, port))?;
         shaper = switch.take_shaper_end();
     }
     let listener = unix::listen_abstract(&setup.socket_name, BACKLOG).map_err(at("the daemon's socket"))?;

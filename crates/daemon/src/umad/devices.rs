@@ -1,11 +1,11 @@
 //! The adapters of a virtual host as its programs see them.
 
 use weft_fabric::topology::{LinkLayer, Node, Speed, Topology};
-use weft_fabric::{Counter, Fabric, PortRef};
+use weft_fabric::{Counter, EthernetGid, Fabric, PortRef};
 use weft_ipc::umad::IbCounters;
 use weft_ipc::{
-    DEVICE_KIND_IB, DeviceInfo, IB_DEVICE_INDEX_BASE, IB_PKEYS_MAX, IB_PORTS_MAX, IbPort, InfiniBand, PhysState,
-    PortState,
+    DEVICE_KIND_IB, DeviceInfo, EthernetLink, GidEntry, GidType, IB_DEVICE_INDEX_BASE, IB_PKEYS_MAX, IB_PORTS_MAX,
+    IbPort, InfiniBand, PhysState, PortState,
 };
 
 /// Bits of a device's identity for the index of its node; the bits above are the fabric's number.
@@ -46,14 +46,23 @@ pub fn describe(
 ) -> Vec<DeviceInfo> {
     let mut umad = 0;
     let nodes = adapters.iter().filter_map(|place| Some((*place, topology.nodes.get(*place as usize)?)));
-    nodes.map(|(place, node)| device(fabric, host, index_of(generation, place), place, node, &mut umad)).collect()
+    let of_host = (host, &ethernet_interfaces(fabric, adapters)[..]);
+    nodes.map(|(place, node)| device(fabric, of_host, index_of(generation, place), (place, node), &mut umad)).collect()
 }
 
-fn device(fabric: &Fabric, host: &str, index: u32, place: u32, node: &Node, umad: &mut u32) -> DeviceInfo {
+fn device(
+    fabric: &Fabric,
+    (host, netdevs): (&str, &[(PortRef, String)]),
+    index: u32,
+    (place, node): (u32, &Node),
+    umad: &mut u32,
+) -> DeviceInfo {
     let ports: Vec<IbPort> = (1..=node.port_count())
         .take(IB_PORTS_MAX)
         .filter_map(|number| {
-            let port = describe_port(fabric, PortRef::new(place, number), *umad)?;
+            let at = PortRef::new(place, number);
+            let netdev = netdevs.iter().find(|(port, _)| *port == at).map_or("", |(_, name)| name);
+            let port = describe_port(fabric, at, *umad, netdev)?;
             *umad += 1;
             Some(port)
         })
@@ -100,7 +109,27 @@ fn device(fabric: &Fabric, host: &str, index: u32, place: u32, node: &Node, umad
     }
 }
 
-fn describe_port(fabric: &Fabric, at: PortRef, umad: u32) -> Option<IbPort> {
+/// Returns the names of the Ethernet interfaces of a host, by port.
+pub fn ethernet_interfaces(fabric: &Fabric, adapters: &[u32]) -> Vec<(PortRef, String)> {
+    let ports = adapters.iter().flat_map(|node| (1..=fabric.port_count(*node)).map(|port| PortRef::new(*node, port)));
+    let plugged = ports.filter(|port| fabric.ethernet().number(*port).is_some());
+    plugged.enumerate().map(|(number, port)| (port, format!("eth{number}"))).collect()
+}
+
+fn ethernet_link(fabric: &Fabric, at: PortRef, netdev: &str) -> Option<EthernetLink> {
+    let row = |(index, row): (u32, EthernetGid)| GidEntry {
+        index,
+        gid: row.gid,
+        gid_type: if row.is_v2 { GidType::RoceV2 } else { GidType::RoceV1 },
+        ifindex: 0,
+    };
+    let gids = (0..).zip(fabric.ethernet().gids(at)).map(row).collect();
+    let is_ethernet = fabric.link_layer(at) == Some(LinkLayer::Ethernet);
+    is_ethernet.then(|| EthernetLink { netdev: netdev.to_owned(), gids })
+}
+
+fn describe_port(fabric: &Fabric, at: PortRef, umad: u32, netdev: &str) -> Option<IbPort> {
+    let ethernet = ethernet_link(fabric, at, netdev);
     let info = fabric.port_info(at)?;
     let guid_of = |row: u8| fabric.gid(at, row).map(|gid| (u128::from_be_bytes(gid) & u128::from(u64::MAX)) as u64);
     let mut pkeys = fabric.pkeys(at).to_vec();
@@ -108,8 +137,12 @@ fn describe_port(fabric: &Fabric, at: PortRef, umad: u32) -> Option<IbPort> {
     Some(IbPort {
         number: at.port,
         umad,
-        is_ethernet: fabric.link_layer(at) == Some(LinkLayer::Ethernet),
-        guid: fabric.port_guid(at)?,
+        guid: match ethernet.as_ref().and_then(|link| link.gids.first()) {
+            // The kernel's GUID of such a port is that of its Ethernet address.
+            Some(row) => u128::from_be_bytes(row.gid) as u64,
+            None => fabric.port_guid(at)?,
+        },
+        ethernet,
         gid_prefix: info.gid_prefix,
         alias_guids: (1..info.guid_cap).map_while(guid_of).collect(),
         lid: info.lid,

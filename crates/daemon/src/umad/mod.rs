@@ -25,7 +25,7 @@ use weft_mad::{AgentId, RegisterError};
 use crate::refusal::{EINVAL, EMFILE, ENOMEM, refuse};
 use crate::slots::ClientId;
 
-pub use devices::{counters, describe, indexes, port_of, ports_of};
+pub use devices::{counters, describe, ethernet_interfaces, indexes, port_of, ports_of};
 pub use is_sm::SmHolders;
 pub use outbox::Outbox;
 pub use peer::HostPeer;

@@ -68,18 +68,45 @@ pub struct Port {
     pub speed: Speed,
     /// Its link layer.
     pub link_layer: LinkLayer,
+    /// Whether an Ethernet port has a cable to the Ethernet switch. [`Topology::cables`] has those of InfiniBand.
+    pub is_on_ethernet: bool,
 }
+
+/// Rates of Ethernet links, by name, and the width and speed in which verbs reports each.
+const ETHERNET_RATES: [(&str, Width, Speed); 8] = [
+    ("10GbE", Width::X4, Speed::Sdr),
+    ("25GbE", Width::X1, Speed::Edr),
+    ("40GbE", Width::X4, Speed::Qdr),
+    ("50GbE", Width::X2, Speed::Edr),
+    ("56GbE", Width::X4, Speed::Fdr),
+    ("100GbE", Width::X4, Speed::Edr),
+    ("200GbE", Width::X4, Speed::Hdr),
+    ("400GbE", Width::X4, Speed::Ndr),
+];
 
 impl Port {
     /// Makes a port of an InfiniBand link.
     pub fn infiniband(guid: u64, width: Width, speed: Speed) -> Port {
-        Port { guid, width, speed, link_layer: LinkLayer::InfiniBand }
+        Port { guid, width, speed, link_layer: LinkLayer::InfiniBand, is_on_ethernet: false }
     }
 
-    /// Makes a port of an Ethernet link. No cable of a fabric fits; the width and speed are those of 10 Gb/s, which
+    /// Makes an Ethernet port without a cable. No cable of a fabric fits; the width and speed are those of 10 Gb/s, which
     /// adapters report for such a port without a link.
     pub fn ethernet(guid: u64) -> Port {
-        Port { guid, width: Width::X4, speed: Speed::Sdr, link_layer: LinkLayer::Ethernet }
+        Port { guid, width: Width::X4, speed: Speed::Sdr, link_layer: LinkLayer::Ethernet, is_on_ethernet: false }
+    }
+
+    /// Makes an Ethernet port with a cable of a rate such as `40GbE`; `None` for a rate that no link has.
+    pub fn on_ethernet(guid: u64, rate: &str) -> Option<Port> {
+        let (_, width, speed) = *ETHERNET_RATES.iter().find(|(name, ..)| name.eq_ignore_ascii_case(rate))?;
+        Some(Port { width, speed, is_on_ethernet: true, ..Port::ethernet(guid) })
+    }
+
+    /// Returns the rate of an Ethernet port's cable, as [`Port::on_ethernet`] takes it.
+    pub fn ethernet_rate(&self) -> Option<&'static str> {
+        let (name, ..) =
+            ETHERNET_RATES.iter().find(|(_, width, speed)| (*width, *speed) == (self.width, self.speed))?;
+        self.is_on_ethernet.then_some(name)
     }
 }
 

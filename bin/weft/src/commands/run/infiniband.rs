@@ -105,7 +105,7 @@ impl View {
         self.put_live(&format!("{dir}/sm_lid"), format!("{:#x}", port.sm_lid));
         self.put_live(&format!("{dir}/sm_sl"), port.sm_sl.to_string());
         self.put_live(&format!("{dir}/cap_mask"), format!("{:#010x}", port.capabilities));
-        self.put(&format!("{dir}/link_layer"), if port.is_ethernet { "Ethernet" } else { "InfiniBand" });
+        self.put(&format!("{dir}/link_layer"), if port.is_ethernet() { "Ethernet" } else { "InfiniBand" });
         for row in 0..port.gid_rows() {
             self.put_live(&format!("{dir}/gids/{row}"), groups(&port.gid(row).unwrap_or_default()));
         }
@@ -113,9 +113,12 @@ impl View {
             let file = format!("infiniband/{}/device/mlx4_port{}_mtu", device.name, port.number);
             self.put(&file, port.max_mtu.to_string());
         }
-        // The kernel gives this type for every row that has a GID. For other rows it returns EINVAL, to which a missing
-        // file comes closest.
-        self.put(&format!("{dir}/gid_attrs/types/0"), "IB/RoCE v1");
+        // The kernel gives a type for every row that has a GID. For other rows it returns EINVAL, to which a missing file
+        // comes closest.
+        match port.roce_gids() {
+            [] => self.put(&format!("{dir}/gid_attrs/types/0"), "IB/RoCE v1"),
+            rows => self.gid_attributes(&dir, rows, &port.ethernet.as_ref().map_or("", |link| &link.netdev)),
+        }
         for (row, pkey) in port.pkeys.iter().enumerate() {
             self.put_live(&format!("{dir}/pkeys/{row}"), format!("{pkey:#06x}"));
         }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use weft_ipc::stat::StatReport;
-use weft_ipc::{DeviceInfo, GID_TABLE_ROWS_MAX, GidType, PhysState, PortState};
+use weft_ipc::{DeviceInfo, GID_TABLE_ROWS_MAX, GidEntry, GidType, PhysState, PortState};
 
 use super::counters::{self, Counter, PortCounters};
 use super::cpus::Cpus;
@@ -176,15 +176,9 @@ impl View {
             self.put(&format!("{dir}/pkeys/{row}"), format!("{pkey:#06x}"));
         }
         for entry in &info.gids {
-            let row = entry.index;
-            let kind = match entry.gid_type {
-                GidType::RoceV1 => "IB/RoCE v1",
-                GidType::RoceV2 => "RoCE v2",
-            };
-            self.put(&format!("{dir}/gids/{row}"), groups(&entry.gid));
-            self.put(&format!("{dir}/gid_attrs/types/{row}"), kind);
-            self.put(&format!("{dir}/gid_attrs/ndevs/{row}"), &info.netdev);
+            self.put(&format!("{dir}/gids/{}", entry.index), groups(&entry.gid));
         }
+        self.gid_attributes(&dir, &info.gids, &info.netdev);
         // Linux returns EINVAL for the type and interface of an empty row; a missing file comes closest.
         let filled = |row: &u32| info.gids.iter().any(|entry| entry.index == *row);
         let rows = if info.is_iwarp() { 1 } else { GID_TABLE_ROWS_MAX as u32 };
@@ -192,6 +186,18 @@ impl View {
             dir: class_path(&format!("{dir}/gids")),
             rows: (0..rows).filter(|row| !filled(row)).collect(),
         });
+    }
+
+    /// Adds type and interface of the rows of a RoCE port.
+    pub(super) fn gid_attributes(&mut self, dir: &str, rows: &[GidEntry], netdev: &str) {
+        for GidEntry { index, gid_type, .. } in rows {
+            let kind = match gid_type {
+                GidType::RoceV1 => "IB/RoCE v1",
+                GidType::RoceV2 => "RoCE v2",
+            };
+            self.put(&format!("{dir}/gid_attrs/types/{index}"), kind);
+            self.put(&format!("{dir}/gid_attrs/ndevs/{index}"), netdev);
+        }
     }
 
     fn counters(&mut self, info: &DeviceInfo, counted: &StatReport) {

@@ -14,7 +14,7 @@ use crate::commands::sm::service::{self, RunningProcess};
 pub fn ports(client: &mut Client) -> Result<Vec<u64>, String> {
     let devices = client.list_devices().map_err(spell)?;
     let ports = devices.iter().filter_map(|device| device.infiniband.as_deref()).flat_map(|adapter| &adapter.ports);
-    Ok(ports.filter(|port| !port.is_ethernet).map(|port| port.guid).collect())
+    Ok(ports.filter(|port| !port.is_ethernet()).map(|port| port.guid).collect())
 }
 
 /// The managers on them.

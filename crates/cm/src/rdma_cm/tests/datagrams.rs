@@ -59,6 +59,18 @@ fn a_service_is_found() {
 }
 
 #[test]
+fn an_address_handle_is_for_the_port_that_found_the_service() {
+    let mut lab = Lab::on_second_ports();
+    let (client, server) = (lab.program(0), lab.program(1));
+    listener(&mut lab, server);
+    asking(&mut lab, client, b"who");
+    let request = lab.event(server, EventKind::ConnectRequest);
+    lab.accept(server, request.id, b"me");
+    let established = lab.event(client, EventKind::Established);
+    assert_eq!(ud_of(&established).ah_attr.port_num, 2);
+}
+
+#[test]
 fn a_refusal_nobody_and_silence_are_unreachable() {
     let mut lab = Lab::new();
     let (client, server) = (lab.program(0), lab.program(1));

@@ -125,6 +125,19 @@ impl Lab {
         }
     }
 
+    /// Creates the same hosts, whose devices have their addresses on the second port.
+    pub fn on_second_ports() -> Lab {
+        let mut lab = Lab::new();
+        for host in 0..2 {
+            let addresses = &["10.0.0.1", "10.0.0.2"][host..=host];
+            lab.hosts[host].service.remove_device(lab.now, 1);
+            let second = Device { port: 2, ..device(host as u64 + 1, 1, false, addresses) };
+            lab.hosts[host].service.set_device(lab.now, Device { gids: Vec::new(), port: 1, ..second.clone() });
+            lab.hosts[host].service.set_device(lab.now, second);
+        }
+        lab
+    }
+
     /// Creates the same hosts with adapters on an InfiniBand fabric; the LIDs are 11 and 12.
     pub fn on_fabric() -> Lab {
         let mut lab = Lab { fabric: true, mlid: 0xc001, ..Lab::between(&["10.0.0.1"], &["10.0.0.2"]) };

@@ -97,6 +97,7 @@ impl Pair {
         PathRequest {
             device: self.device[0],
             port: 1,
+            dgid: [0; 16],
             dlid: LIDS[1],
             sl: 0,
             pkey,

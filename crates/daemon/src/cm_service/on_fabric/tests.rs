@@ -38,6 +38,9 @@ impl Subnet for Cable {
     fn gid_of(&self, ip: IpAddr) -> Option<[u8; 16]> {
         (0..2).find(|node| address(*node) == ip).map(gid)
     }
+    fn is_ethernet(&self, _ip: IpAddr) -> bool {
+        false
+    }
     fn gid_of_lid(&self, _at: PortRef, lid: u16) -> Option<[u8; 16]> {
         matches!(lid, 1 | 2).then(|| gid(u32::from(lid) - 1))
     }

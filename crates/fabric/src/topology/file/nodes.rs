@@ -130,19 +130,21 @@ fn default_name(adapter: usize) -> String {
     adapter_name(DEFAULT_ADAPTER, adapter)
 }
 
-/// Parses `4xEDR`, or `Ethernet` for a port of an adapter that is not part of the fabric.
+/// Parses `4xEDR`; or, for a port of an adapter that is not part of the fabric, `Ethernet`, or `40GbE` with a cable.
 fn link(place: Place<'_>, kind: NodeKind, text: &Spanned<String>) -> Result<Port> {
-    if text.get_ref().eq_ignore_ascii_case(ETHERNET) {
+    let unplugged = || text.get_ref().eq_ignore_ascii_case(ETHERNET).then(|| Port::ethernet(0));
+    if let Some(port) = Port::on_ethernet(0, text.get_ref()).or_else(unplugged) {
         let mend = "only adapters have Ethernet ports; write 4xEDR";
         return match kind {
-            NodeKind::Ca => Ok(Port::ethernet(0)),
+            NodeKind::Ca => Ok(port),
             _ => Err(place.error(text, format!("an Ethernet port of a {}", kind.word()), mend)),
         };
     }
     let parts =
         text.get_ref().split_once('x').and_then(|(lanes, speed)| Some((Width::parse(lanes)?, Speed::parse(speed)?)));
     let what = || format!("{:?} is no width and speed", text.get_ref());
-    let (width, speed) = parts.ok_or_else(|| place.error(text, what(), "write 4xEDR, or Ethernet"))?;
+    let (width, speed) = parts
+        .ok_or_else(|| place.error(text, what(), "write 4xEDR, or 40GbE, or Ethernet for a port without a cable"))?;
     Ok(Port::infiniband(0, width, speed))
 }
 

@@ -90,7 +90,7 @@ fn links(out: &mut String, ports: &[Port]) {
     } else {
         let link = |port: &Port| match port.link_layer {
             LinkLayer::InfiniBand => format!("\"{}{}\"", port.width, port.speed),
-            LinkLayer::Ethernet => format!("\"{ETHERNET}\""),
+            LinkLayer::Ethernet => format!("\"{}\"", port.ethernet_rate().unwrap_or(ETHERNET)),
         };
         let links: Vec<String> = ports.iter().map(link).collect();
         let _ = writeln!(out, "links = [{}]", links.join(", "));

@@ -2,7 +2,7 @@
 //! name, since a driver gives its adapters such names, and from its NodeInfo.
 
 use weft_fabric::topology::generate;
-use weft_ipc::{DeviceInfo, InfiniBand};
+use weft_ipc::{DeviceInfo, IbPort, InfiniBand};
 
 /// Vendor ID of Weft's own adapters. The PCI-SIG has assigned it to no company.
 const WEFT: u16 = 0xfab0;
@@ -83,7 +83,7 @@ impl Identity {
             _ => infiniband.device_id,
         };
         let class = match family {
-            _ if infiniband.ports.iter().all(|port| port.is_ethernet) => ETHERNET,
+            _ if infiniband.ports.iter().all(IbPort::is_ethernet) => ETHERNET,
             Some(family) => family.class,
             None => INFINIBAND,
         };
@@ -158,7 +158,7 @@ impl PcieLink {
 mod tests {
     use super::*;
     use crate::commands::run::view::tests::rxe0;
-    use weft_ipc::IbPort;
+    use weft_ipc::EthernetLink;
 
     fn adapter(name: &str, infiniband: InfiniBand) -> Identity {
         Identity::of(&DeviceInfo { name: name.to_owned(), ..rxe0() }, &infiniband)
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(adapter("mlx4_0", generated()).class, 0x02_0700);
         assert_eq!(adapter("hfi1_0", generated()).class, 0x02_0800);
         let mut ports = generated().ports;
-        ports[0].is_ethernet = true;
+        ports[0].ethernet = Some(EthernetLink::default());
         assert_eq!(adapter("mlx4_0", InfiniBand { ports, ..generated() }).class, 0x02_0000);
     }
 
