@@ -196,6 +196,25 @@ mod tests {
         assert!(fabric.check_fabric_path(1, 7, Some(0)).is_ok_and(|row| row.is_some()));
         assert!(fabric.check_fabric_path(1, 0, None).is_err(), "no LID");
         assert!(fabric.check_fabric_path(1, 7, Some(1)).is_err(), "an empty row");
+        let ethernet = device(Some(Box::new(IbPortAttr { is_ethernet: true, ..IbPortAttr::default() })));
+        let to = |dgid, is_global| AddressVector {
+            sgid: Gid::ZERO,
+            sgid_index: 0,
+            dgid,
+            flow_label: 0,
+            hop_limit: 1,
+            traffic_class: 0,
+            sl: 0,
+            port_num: 1,
+            dlid: 0xc000,
+            src_path_bits: 0,
+            static_rate: 0,
+            is_global,
+            ifindex: 0,
+            gid_type: GidType::RoceV2,
+        };
+        assert!(ethernet.check_av(&to(Gid([0xfe; 16]), true)).is_ok(), "a GID alone, whatever the LID says");
+        assert!(ethernet.check_av(&to(Gid::ZERO, true)).is_err(), "no GID");
         assert_eq!((fabric.pkey_rows(1), fabric.pkey(1, 2), fabric.pkey(1, 1), fabric.pkey(1, 9)), (3, 0x8001, 0, 0));
         let roce = device(None);
         assert_eq!((roce.pkey_rows(1), roce.pkey(1, 0)), (usize::from(PKEY_TABLE_LEN), DEFAULT_PKEY));

@@ -194,6 +194,7 @@ impl InfiniBand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::GidType;
 
     #[test]
     fn gids_are_made_of_prefix_and_guids() {
@@ -202,6 +203,21 @@ mod tests {
         assert_eq!(port.gid(1), Some([0; 16]));
         assert_eq!(port.gid(2).map(|gid| gid[15]), Some(7));
         assert_eq!((port.gid(3), port.gid_rows()), (None, 3));
+    }
+
+    #[test]
+    fn an_ethernet_port_has_the_rows_of_its_addresses() {
+        let row = |index: u32| GidEntry { index, gid: [index as u8 + 1; 16], gid_type: GidType::RoceV2, ifindex: 0 };
+        let link = |gids: Vec<GidEntry>, netdev: &str| EthernetLink { netdev: netdev.into(), gids };
+        let port = |link| IbPort { number: 1, guid: 2, ethernet: Some(link), ..IbPort::default() };
+        let plugged = port(link(vec![row(0), row(1)], "eth0"));
+        assert_eq!((plugged.gid_rows(), plugged.gid(1), plugged.gid(2)), (2, Some([2; 16]), None));
+        let unplugged = port(EthernetLink::default());
+        assert_eq!((unplugged.gid_rows(), unplugged.gid(0).map(|gid| gid[15])), (1, Some(2)));
+        let sane = |port| InfiniBand { ports: vec![port], ..InfiniBand::default() }.is_sane();
+        assert!(sane(plugged) && sane(unplugged));
+        assert!(!sane(port(link(vec![row(1)], "eth0"))), "a row that is not its index's");
+        assert!(!sane(port(link(vec![row(0)], "../eth0"))), "the name becomes a file");
     }
 
     #[test]

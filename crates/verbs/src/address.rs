@@ -132,7 +132,7 @@ pub struct AddressVector {
     pub traffic_class: u8,
     /// Service level.
     pub sl: u8,
-    /// Port of the device; always 1.
+    /// Port of the device.
     pub port_num: u8,
     /// Destination LID (InfiniBand only).
     pub dlid: u16,

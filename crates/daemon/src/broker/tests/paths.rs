@@ -1,6 +1,7 @@
 //! Paths over a fabric: two hosts back to back, configured by SMPs as a subnet manager does, and a program on each.
 
 use weft_fabric::topology::generate::{Extra, Plan, Shape};
+use weft_fabric::topology::{Port, Topology};
 use weft_fabric::{Fabric, MadAddress, MadOut, PortRef};
 use weft_ipc::fabric::{CableChange, FabricRequest, PortName, pack};
 use weft_ipc::{GroupMember, GroupReply, KeyViolation, LostPackets, PathReply, PathRequest, PathTraffic};
@@ -52,10 +53,25 @@ impl Pair {
     }
 
     pub(super) fn of(packets: bool) -> Pair {
+        Pair::with(packets, |_| {})
+    }
+
+    /// Adds an Ethernet port to each adapter.
+    fn on_ethernet() -> Pair {
+        Pair::with(false, |topology| {
+            for (node, guid) in topology.nodes.iter_mut().zip(0x77..) {
+                node.ports.push(Port::on_ethernet(guid, "40GbE").expect("a rate"));
+            }
+        })
+    }
+
+    fn with(packets: bool, change: impl Fn(&mut Topology)) -> Pair {
         let mut world = World::new(false);
         let admin = world.session(OWN);
         let shape = Shape::parse("pair", "", Extra::default()).expect("a pair");
-        let bytes = pack(&Plan::new(shape).generate().expect("a pair")).expect("bytes");
+        let mut topology = Plan::new(shape).generate().expect("a pair");
+        change(&mut topology);
+        let bytes = pack(&topology).expect("bytes");
         let length = bytes.len() as u32;
         let up = FabricRequest::Up { length, seed: 1, packets, ipoib_connected: false };
         for request in [FabricRequest::Describe(bytes), up] {
@@ -132,6 +148,29 @@ impl Pair {
         let mut table = PKeyTable::default();
         table.pkeys[..keys.len()].copy_from_slice(keys);
         set(self.fabric(), place, AttrId::PKEY_TABLE, &table);
+    }
+}
+
+#[test]
+fn a_path_from_an_ethernet_port_is_named_by_its_gid() {
+    let mut pair = Pair::on_ethernet();
+    let far = PortRef::new(1, 2);
+    let dgid = pair.fabric().ethernet().gids(far)[3].gid;
+    let to = |pair: &Pair, dgid| PathRequest { port: 2, dlid: 0, dgid, ..pair.request(0xffff) };
+    let request = to(&pair, dgid);
+    let PathReply { path, open, meets } = pair.ask(request).expect("a path");
+    assert!(open && meets);
+    let strange = to(&pair, [7; 16]);
+    assert!(pair.ask(strange).is_ok_and(|reply| !reply.open && !reply.meets), "nothing has this GID");
+    let elsewhere = PathRequest { slot: pair.programs[0].1, ..request };
+    assert!(pair.ask(elsewhere).is_ok_and(|reply| !reply.open), "the process of the slot runs on another host");
+    let by_lid = PathRequest { dlid: LIDS[1], dgid: [0; 16], ..request };
+    assert!(pair.ask(by_lid).is_ok_and(|reply| !reply.open), "an Ethernet port has no LIDs");
+    let now = weft_verbs::Instant(0);
+    for (is_on, open) in [(false, false), (true, true)] {
+        let changed = if is_on { pair.fabric().power_on(now, 1) } else { pair.fabric().power_off(now, 1) };
+        changed.expect("a node");
+        assert!(pair.follow().contains(&Event::PathChanged { path, open }), "power {is_on}");
     }
 }
 
