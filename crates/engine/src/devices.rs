@@ -16,9 +16,10 @@ pub struct DeviceSnapshot {
 }
 
 impl DeviceSnapshot {
-    /// Whether a port of an adapter on a fabric is an Ethernet port.
+    /// Whether an adapter on a fabric has an Ethernet port with a cable, and so rows of RoCE v2.
     pub fn has_ethernet_port(&self) -> bool {
-        self.attr.ports.iter().filter_map(|port| port.infiniband.as_ref()).any(|port| port.is_ethernet)
+        let is_plugged = |port: &PortAttr| port.gids.iter().any(|row| row.gid_type == GidType::RoceV2);
+        self.attr.ports.iter().any(|port| port.infiniband.is_some() && is_plugged(port))
     }
 
     /// Whether an address is one of this device's.

@@ -39,7 +39,8 @@ impl Engine {
         let reply = match self.ask_path(&mut session, path) {
             Ok(reply) => reply,
             Err(error) => {
-                crate::log::note(&format!("no path over the fabric to LID {}: {error}", path.dlid));
+                let to = if path.dlid == 0 { format!("GID {}", path.dgid) } else { format!("LID {}", path.dlid) };
+                crate::log::note(&format!("no path over the fabric to {to}: {error}"));
                 return Err(VerbsError::AddressUnreachable("the daemon does not say whether packets arrive"));
             }
         };

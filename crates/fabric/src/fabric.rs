@@ -101,11 +101,11 @@ impl Fabric {
     pub fn send(&mut self, now: Instant, from: PortRef, out: &MadOut) -> Result<(), SendError> {
         self.advance(now);
         let place = self.sender(from)?;
+        let mut packet = Packet::outgoing(&self.ports[place as usize], out)?;
         if self.ports[place as usize].link_layer == LinkLayer::Ethernet {
             self.send_over_ethernet(from, out);
             return Ok(());
         }
-        let mut packet = Packet::outgoing(&self.ports[place as usize], out)?;
         // Switches change the header of a directed route on the way.
         let sent = self.is_tapped().then(|| packet.clone());
         self.originate(place, &mut packet)?;
@@ -160,7 +160,7 @@ impl Fabric {
     /// Returns the next datagram for the agents of a host.
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
         let delivery = self.deliveries.pop_front()?;
-        if self.is_tapped() {
+        if self.is_tapped() && self.link_layer(delivery.port) == Some(LinkLayer::InfiniBand) {
             self.tap_received(&delivery);
         }
         Some(delivery)

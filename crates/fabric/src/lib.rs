@@ -24,6 +24,7 @@ mod head;
 mod hops;
 mod multicast;
 mod node;
+mod over_ethernet;
 mod packet;
 mod pending_traps;
 mod place;

@@ -199,6 +199,13 @@ impl<H: HostInterface> HcaContext<H> {
         }
     }
 
+    /// Whether a GID is an Ethernet port's of an adapter on a fabric: elsewhere the sender's GID is this host's, too.
+    fn has_ethernet_port(&self, gid: Gid) -> bool {
+        let ports = self.devices.values().filter(|device| !device.gone).flat_map(|device| &device.attr.ports);
+        let mut ethernet = ports.filter(|port| port.infiniband.as_ref().is_some_and(|port| port.is_ethernet));
+        ethernet.any(|port| port.gids.iter().any(|row| row.gid == gid))
+    }
+
     /// Whether a GID belongs to this host.
     fn is_ours(&mut self, gid: Gid) -> bool {
         if let Some((last, ours)) = self.datagrams.last
@@ -253,12 +260,16 @@ impl<H: HostInterface> Hca<H> {
             came_to: None,
             sender: None,
         });
+        // On a fabric whose packets go hop by hop, the switches alone bring them.
+        if local.is_some() && self.context.fabric_packets {
+            return;
+        }
         // The kernel would enforce the same: no process sends in the name of another host, or to one. Over a fabric the
         // sender is another host, and the daemon has said whose path it is.
         let ours = match local {
             Some(local) if frame.dest_qpn == MULTICAST_QPN => local.global && dgid.is_multicast(),
             Some(local) => !local.global || self.context.is_ours(dgid),
-            None if frame.code & CODE_ETHERNET != 0 => self.context.is_ours(dgid),
+            None if frame.code & CODE_ETHERNET != 0 => self.context.has_ethernet_port(dgid),
             None => self.context.is_ours(sgid) && self.context.is_ours(dgid),
         };
         if !ours {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::gid::{GidEntry, GidType};
 use crate::infiniband::{DEVICE_KIND_IB, IB_DEVICE_INDEX_BASE, InfiniBand};
 use crate::limits::{DEVICE_NAME_BYTES_MAX, GID_TABLE_ROWS_MAX, NETDEV_NAME_TEXT_BYTES_MAX, ROCE_V1_ROWS};
 
@@ -31,29 +32,6 @@ pub enum PhysState {
     Disabled = 3,
     /// Carrier.
     LinkUp = 5,
-}
-
-/// RoCE version of a GID; the numbers are those of `enum ibv_gid_type`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[repr(u32)]
-pub enum GidType {
-    /// RoCE v1: ethertype 0x8915. The daemon lists no RoCE v1 rows: see [`DeviceInfo::add_roce_v1`].
-    RoceV1 = 0,
-    /// RoCE v2: UDP over the IP address in the GID.
-    RoceV2 = 2,
-}
-
-/// One row of the GID table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct GidEntry {
-    /// Row number.
-    pub index: u32,
-    /// IPv6 address, or IPv4 address mapped into IPv6.
-    pub gid: [u8; 16],
-    /// RoCE version.
-    pub gid_type: GidType,
-    /// Interface that has the address.
-    pub ifindex: u32,
 }
 
 /// A device and its single port. A change event carries a whole new one.

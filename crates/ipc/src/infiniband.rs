@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::GidEntry;
+use crate::gid::GidEntry;
 use crate::limits::{
     GID_TABLE_ROWS_MAX, HOST_NAME_BYTES_MAX, IB_PKEYS_MAX, IB_PORTS_MAX, NETDEV_NAME_TEXT_BYTES_MAX,
     NODE_DESCRIPTION_BYTES_MAX,
@@ -93,7 +93,7 @@ pub struct IbPort {
     pub pkeys: Vec<u16>,
 }
 
-/// What an Ethernet port has besides. Without a cable, or an interface, the fields are empty.
+/// Interface and GIDs of an Ethernet port; empty without a cable.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct EthernetLink {
     /// Network interface of the port, in its host.
@@ -194,7 +194,7 @@ impl InfiniBand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::GidType;
+    use crate::gid::GidType;
 
     #[test]
     fn gids_are_made_of_prefix_and_guids() {

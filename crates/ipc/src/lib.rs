@@ -18,6 +18,7 @@ pub mod ethernet;
 mod executable;
 pub mod fabric;
 pub mod fuzzing;
+mod gid;
 mod hello;
 mod hops;
 mod host_files;
@@ -49,10 +50,11 @@ pub use connect::{
     stop_daemon,
 };
 pub use device::{
-    DEVICE_KIND_RXE, DEVICE_KIND_SIW, DeviceInfo, GidEntry, GidType, PhysState, PortState, active_mtu_bytes,
-    iwarp_gid_of_mac, iwarp_mtu_bytes, node_guid_of_mac, valid_device_name, valid_netdev_name,
+    DEVICE_KIND_RXE, DEVICE_KIND_SIW, DeviceInfo, PhysState, PortState, active_mtu_bytes, iwarp_gid_of_mac,
+    iwarp_mtu_bytes, node_guid_of_mac, valid_device_name, valid_netdev_name,
 };
 pub use error::{ConnectError, RequestError};
+pub use gid::{GidEntry, GidType};
 pub use hello::{Hello, HelloReply, HelloStatus, Purpose};
 pub use hops::HopsFds;
 pub use host_files::HostFile;
@@ -68,7 +70,7 @@ pub use streams::StreamGrant;
 pub use umad_client::{OpenPort, Opened, UmadClient, UmadError};
 
 /// Protocol version; it changes whenever a message changes its form.
-pub const PROTOCOL_VERSION: u32 = 11;
+pub const PROTOCOL_VERSION: u32 = 12;
 
 /// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own
 /// daemon.

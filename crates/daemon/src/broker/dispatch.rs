@@ -5,8 +5,8 @@ use weft_ipc::{Refusal, Request};
 
 use super::call::{Call, Outcome};
 use super::{
-    Broker, captures, cm, devices, ethernet, fabric, groups, host_files, host_networks, ledgers, losses,
-    packet_channels, paths, peers, slots, status, streams, umad,
+    Broker, captures, cm, devices, fabric, groups, host_files, host_networks, ledgers, losses, packet_channels, paths,
+    peers, slots, status, streams, umad,
 };
 use crate::host::Host;
 use crate::refusal::{EOPNOTSUPP, refuse};
@@ -89,7 +89,6 @@ pub(super) fn route<H: Host>(request: Request) -> Option<Route<H>> {
         .or_else(losses::route)
         .or_else(packet_channels::route)
         .or_else(host_networks::route)
-        .or_else(ethernet::route)
         .or_else(host_files::route)
         .or_else(captures::route)
         .or_else(umad::route)

@@ -41,7 +41,7 @@ fn answer(broker: &mut Broker, call: Call<'_, impl Host>, request: FabricRequest
     if broker.shared.ethernet.is_some() || broker.shared.ethernet_start.is_some() {
         match request {
             FabricRequest::Down => return Ok(broker.end_ethernet(call.now, call.host)),
-            FabricRequest::Up { .. } => return Err(super::ethernet::ethernet_is_up()),
+            FabricRequest::Up { .. } => return Err(crate::ethernet::is_up()),
             _ => {}
         }
     }

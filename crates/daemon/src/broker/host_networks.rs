@@ -14,6 +14,7 @@ use weft_wire::ipoib::LinkAddress;
 
 use super::call::{Call, Outcome};
 use super::dispatch::{Routed, Rules};
+use super::ethernet_ports;
 use super::fabric::Changed;
 use super::host_wake::Woken;
 use super::shared::Shared;
@@ -49,6 +50,13 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
         Request::SetIpoibMode { interface, connected } => Rules::PLAIN
             .trusted("change the interfaces of a fabric's hosts")
             .to(move |broker, call| broker.networks.set_mode(&mut broker.shared, &call, &interface, connected)),
+        Request::EthernetUp(spec) => {
+            Rules::PLAIN.trusted("bring up a network").to(move |broker, call| broker.start_ethernet(call, spec))
+        }
+        Request::EthernetStatus => Rules::PLAIN.to(|broker, call| {
+            let status = broker.shared.ethernet.as_ref().map(|network| network.status(call.now));
+            Ok(Response::Ethernet(status).into())
+        }),
         other => return super::ipoib_interfaces::route(other),
     })
 }
@@ -66,6 +74,8 @@ pub(super) struct Networks {
     pub(super) names: BTreeMap<InterfaceId, String>,
     /// Receivers whose hosts have networks because of packets to them.
     pub(super) woken: Woken,
+    /// Whether a user namespace owns the networks, once there is one.
+    has_user: Option<bool>,
     /// Nodes without power.
     pub(super) unpowered: BTreeSet<u32>,
 }
@@ -98,7 +108,9 @@ impl Networks {
         let running = shared.fabric.required()?;
         let adapters = running.adapters(&host).ok_or_else(no_host)?.to_vec();
         let network = *adapters.first().ok_or_else(no_host)?;
-        let names = hosts_file(running);
+        if let Some(has_user) = self.has_user.filter(|_| self.of.contains_key(&network)) {
+            return Ok((network, has_user));
+        }
         let interfaces = port_interfaces(running, generation, &adapters);
         let setup = HostSetup {
             name: host,
@@ -107,9 +119,11 @@ impl Networks {
             ethernet: EthernetPort::of_adapters(running.fabric(), &adapters),
         };
         if self.of.is_empty() {
-            outside.set_hosts_file(&names)?;
+            outside.set_hosts_file(&hosts_file(running))?;
         }
         let has_user = outside.open_network(network, &setup)?;
+        self.has_user = Some(has_user);
+        ethernet_ports::switch_off_unpowered(running.fabric(), network, &adapters, outside);
         if let Entry::Vacant(new) = self.of.entry(network) {
             new.insert(BTreeMap::new());
             self.interfaces.set_hop_by_hop(running.packets());
@@ -320,14 +334,12 @@ fn hosts_file(running: &mut Running) -> String {
         let ports =
             adapters.iter().flat_map(|node| (1..=fabric.port_count(*node)).map(|port| PortRef::new(*node, port)));
         let ports = ports.filter(|port| fabric.link_layer(*port) == Some(LinkLayer::InfiniBand));
-        for (number, ip) in ports.filter_map(|port| addresses.ip(port)).enumerate() {
+        let infiniband = ports.enumerate().map(|(number, port)| (port, format!("ib{number}")));
+        let interfaces = infiniband.chain(umad::ethernet_interfaces(fabric, &adapters));
+        let named = interfaces.filter_map(|(port, name)| Some((addresses.ip(port)?, name)));
+        for (number, (ip, name)) in named.enumerate() {
             let first = if number == 0 { format!("\t{host}") } else { String::new() };
-            let _ = writeln!(text, "{ip}{first}\t{host}-ib{number}");
-        }
-        for (port, name) in umad::ethernet_interfaces(fabric, &adapters) {
-            if let Some(ip) = addresses.ip(port) {
-                let _ = writeln!(text, "{ip}\t{host}-{name}");
-            }
+            let _ = writeln!(text, "{ip}{first}\t{host}-{name}");
         }
     }
     text

@@ -18,6 +18,8 @@ mod config;
 mod devices;
 mod dispatch;
 mod ethernet;
+mod ethernet_hosts;
+mod ethernet_ports;
 mod fabric;
 mod groups;
 mod hello;

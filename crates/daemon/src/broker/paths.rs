@@ -77,7 +77,7 @@ impl Paths {
         let adapters = adapters_of_slot(shared, request.slot);
         let fabric = shared.fabric.required()?.fabric();
         let meets = match is_ethernet(fabric, from) {
-            true => fabric.over_ethernet(from, request.dgid).is_some_and(|to| adapters.contains(&to.node)),
+            true => fabric.ethernet_destination(from, request.dgid).is_some_and(|to| adapters.contains(&to.node)),
             false => have_lid(fabric, &adapters, request.dlid),
         };
         let judged = judge(fabric, from, &request, &adapters);
@@ -162,7 +162,7 @@ fn judge(
     adapters: &[u32],
 ) -> Option<(Option<Path>, Option<Path>)> {
     if is_ethernet(fabric, from) {
-        let to = fabric.over_ethernet(from, request.dgid)?;
+        let to = fabric.ethernet_destination(from, request.dgid)?;
         return adapters.contains(&to.node).then_some((None, None));
     }
     let query = PathQuery { dlid: request.dlid, sl: request.sl, pkey: request.pkey, payload: request.mtu.into() };

@@ -93,7 +93,7 @@ impl Subnet for Addressed<'_> {
     fn is_ethernet(&self, ip: IpAddr) -> bool {
         match ip {
             IpAddr::V4(ip) => self.fabric.ethernet().by_ip(ip).is_some(),
-            IpAddr::V6(ip) => self.fabric.ethernet().has_gid(ip.octets()),
+            IpAddr::V6(ip) => self.fabric.ethernet().by_gid(ip.octets()).is_some(),
         }
     }
 
@@ -222,11 +222,11 @@ impl HostCm {
             false => Some(subnet.gid_of(asked.dst).ok_or(ENETUNREACH)?),
         };
         let local = own.iter().any(|address| address.ip == asked.dst);
-        let over_ethernet = subnet.is_ethernet(asked.dst);
+        let to_ethernet = subnet.is_ethernet(asked.dst);
         let fits = |address: &&LocalAddress| {
             (asked.ifindex == 0 || address.ifindex == asked.ifindex)
                 && address.ip.is_ipv4() == asked.dst.is_ipv4()
-                && subnet.is_ethernet(address.ip) == over_ethernet
+                && subnet.is_ethernet(address.ip) == to_ethernet
         };
         let chosen = match asked.src {
             Some(src) => own.iter().find(|address| address.ip == src),
@@ -253,7 +253,7 @@ impl HostCm {
                 if let (Some(from), Ok(bytes)) =
                     (origin(device, adapter.gid, delivery, gid_of_lid), delivery.mad.as_bytes().try_into())
                 {
-                    let from = adapter.row_of(delivery).map_or(from, |row| over_ethernet(from, row));
+                    let from = adapter.row_of(delivery).map_or(from, |row| answered_from(row, from));
                     self.cm.handle_gmp(now, &from, bytes);
                 }
                 true
@@ -425,7 +425,7 @@ pub(crate) fn origin(
 }
 
 /// Returns the source of a datagram at an Ethernet port: the row of its table that it came to answers.
-fn over_ethernet(from: GmpAddress, row: &DeviceGid) -> GmpAddress {
+fn answered_from(row: &DeviceGid, from: GmpAddress) -> GmpAddress {
     let (sgid, sgid_index) = (Gid(row.gid), row.index);
     GmpAddress { sgid, sgid_index, gid_type: GidType::RoceV2, ifindex: row.ifindex, ..from }
 }

@@ -8,6 +8,6 @@ mod port;
 mod shaper;
 mod switch;
 
-pub use network::EthernetNetwork;
+pub use network::{EthernetNetwork, is_up};
 pub use port::{CableLimits, EthernetPort};
 pub(crate) use switch::Switch;

@@ -11,7 +11,12 @@ use weft_ipc::ethernet::{
 use super::port::EthernetPort;
 use crate::host::Host;
 use crate::host_networks::HostSetup;
-use crate::refusal::{EINVAL, ENODEV, refuse};
+use crate::refusal::{EEXIST, EINVAL, ENODEV, refuse};
+
+/// The refusal of another network or fabric while an Ethernet network is up.
+pub fn is_up() -> Refusal {
+    refuse(EEXIST, "an Ethernet network is up already: take it down first with `weft down`")
+}
 
 /// A network that is up.
 #[derive(Debug)]

@@ -12,8 +12,6 @@ use crate::umad::ethernet_interfaces;
 /// Name of the only interface of a host without InfiniBand.
 const INTERFACE: &str = "eth0";
 
-/// Ports of a Linux bridge (`BR_MAX_PORTS` is 1,024).
-const SWITCH_PORTS_MAX: u32 = 1023;
 /// MTU of the interface of an adapter's port.
 const ADAPTER_MTU: u32 = 1500;
 /// Length of the prefix of the hosts' addresses.
@@ -73,11 +71,11 @@ impl EthernetPort {
         }
     }
 
-    /// The interfaces of a host's adapters. The switch has no port for those from the [`SWITCH_PORTS_MAX`]th on.
+    /// The interfaces of a host's adapters.
     pub fn of_adapters(fabric: &Fabric, adapters: &[u32]) -> Vec<EthernetPort> {
         let ports = fabric.ethernet();
         let describe = |(port, name): (PortRef, String)| {
-            let number = ports.number(port).filter(|number| *number < SWITCH_PORTS_MAX)?;
+            let number = ports.number(port)?;
             let (mac, ip) = (ports.mac(port)?, ports.ip(port)?);
             Some(EthernetPort { number, name, mac, ip, has_daemon: false, mtu: ADAPTER_MTU, limits: None })
         };

@@ -10,6 +10,10 @@ use weft_ipc::{
 
 /// Bits of a device's identity for the index of its node; the bits above are the fabric's number.
 const NODE_BITS: u32 = 17;
+/// Ports of a Linux bridge (`BR_MAX_PORTS` is 1,024).
+const SWITCH_PORTS_MAX: u32 = 1023;
+/// Ethernet interfaces of a host.
+const ETHERNET_INTERFACES_MAX: usize = 32;
 const GENERATION_MASK: u64 = (1 << (30 - NODE_BITS)) - 1;
 
 /// Returns the identity of a node's device on the fabric of this number.
@@ -109,11 +113,13 @@ fn device(
     }
 }
 
-/// Returns the names of the Ethernet interfaces of a host, by port.
+/// Returns the names of the Ethernet interfaces of a host, by port; at most [`ETHERNET_INTERFACES_MAX`], and none beyond
+/// the switch's ports.
 pub fn ethernet_interfaces(fabric: &Fabric, adapters: &[u32]) -> Vec<(PortRef, String)> {
-    let ports = adapters.iter().flat_map(|node| (1..=fabric.port_count(*node)).map(|port| PortRef::new(*node, port)));
-    let plugged = ports.filter(|port| fabric.ethernet().number(*port).is_some());
-    plugged.enumerate().map(|(number, port)| (port, format!("eth{number}"))).collect()
+    let numbers = || 1..=IB_PORTS_MAX as u8;
+    let ports = adapters.iter().flat_map(|node| numbers().map(move |port| PortRef::new(*node, port)));
+    let plugged = ports.filter(|port| fabric.ethernet().number(*port).is_some_and(|at| at < SWITCH_PORTS_MAX));
+    plugged.take(ETHERNET_INTERFACES_MAX).enumerate().map(|(number, port)| (port, format!("eth{number}"))).collect()
 }
 
 fn ethernet_link(fabric: &Fabric, at: PortRef, netdev: &str) -> Option<EthernetLink> {
