@@ -196,7 +196,7 @@ fn connections_are_made_by_ethernet_addresses() {
         table.case(&format!("{who:?}: the InfiniBand address is not reached"), || {
             let _server = hosts.start("node2", "rping -s -C 1")?;
             hosts.wait(RPING_PORT)?;
-            let ended = hosts.run("node1", "timeout 20 rping -c -a 10.0.0.3 -C 1")?;
+            let ended = hosts.run("node1", "timeout 6 rping -c -a 10.0.0.3 -C 1")?;
             ensure!(!ended.ok(), "{}", ended.report());
             Ok(())
         });
