@@ -113,7 +113,7 @@ fn device(
     }
 }
 
-/// Returns the names of the Ethernet interfaces of a host, by port; at most [`ETHERNET_INTERFACES_MAX`], and none beyond
+/// Returns the names of the Ethernet interfaces of a host, by port; at most 32, and none beyond
 /// the switch's ports.
 pub fn ethernet_interfaces(fabric: &Fabric, adapters: &[u32]) -> Vec<(PortRef, String)> {
     let numbers = || 1..=IB_PORTS_MAX as u8;

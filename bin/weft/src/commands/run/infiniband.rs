@@ -117,7 +117,7 @@ impl View {
         // comes closest.
         match port.roce_gids() {
             [] => self.put(&format!("{dir}/gid_attrs/types/0"), "IB/RoCE v1"),
-            rows => self.gid_attributes(&dir, rows, &port.ethernet.as_ref().map_or("", |link| &link.netdev)),
+            rows => self.gid_attributes(&dir, rows, port.ethernet.as_ref().map_or("", |link| &link.netdev)),
         }
         for (row, pkey) in port.pkeys.iter().enumerate() {
             self.put_live(&format!("{dir}/pkeys/{row}"), format!("{pkey:#06x}"));
