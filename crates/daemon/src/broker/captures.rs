@@ -7,7 +7,7 @@ use weft_fabric::Direction;
 use weft_ipc::{CAPTURE_HOSTS_MAX, Captured, Refusal, Request, Response};
 
 use super::call::{Call, Outcome};
-use super::dispatch::{Routed, Rules};
+use super::route::{Routed, Rules};
 use super::shared::Shared;
 use super::{Attach, Broker};
 use crate::host::Host;

@@ -9,8 +9,8 @@ use weft_ipc::{CmStatus, Refusal, Request, Response};
 
 use super::Attach;
 use super::call::{Call, Outcome};
-use super::dispatch::{Routed, Rules};
 use super::host_cms::HostCms;
+use super::route::{Routed, Rules};
 use super::shared::Shared;
 use crate::cm_service::{CmService, needs_network};
 use crate::host::Host;

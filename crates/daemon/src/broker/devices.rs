@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use weft_ipc::{DEVICES_PER_PAGE, Event, Request, Response};
 
 use super::call::Outcome;
-use super::dispatch::{Routed, Rules};
+use super::route::{Routed, Rules};
 use super::shared::Shared;
 use crate::host::Host;
 use crate::slots::ClientId;

@@ -9,7 +9,7 @@ use weft_ipc::{DeviceInfo, Event, Refusal, Request, Response, VIEW_KEEPER};
 
 use super::Broker;
 use super::call::{Call, Outcome};
-use super::dispatch::{Routed, Rules};
+use super::route::{Routed, Rules};
 use super::sessions::{Client, Sessions};
 use super::shared::Shared;
 use crate::fabric::FabricHost;

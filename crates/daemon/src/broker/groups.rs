@@ -10,8 +10,8 @@ use weft_ipc::{
 };
 
 use super::call::Outcome;
-use super::dispatch::{Routed, Rules};
 use super::paths::{HEADERS_BYTES, PASSED_MAX};
+use super::route::{Routed, Rules};
 use super::sessions::Sessions;
 use super::shared::Shared;
 use crate::fabric::FabricHost;

@@ -9,7 +9,7 @@ use weft_ipc::{
 };
 
 use super::call::Call;
-use super::dispatch::{Routed, Rules};
+use super::route::{Routed, Rules};
 use super::shared::Shared;
 use crate::host::Host;
 use crate::refusal::{EINVAL, ENODEV, ENOSPC, refuse};

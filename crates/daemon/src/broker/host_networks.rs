@@ -13,10 +13,10 @@ use weft_ipoib::Mode;
 use weft_wire::ipoib::LinkAddress;
 
 use super::call::{Call, Outcome};
-use super::dispatch::{Routed, Rules};
 use super::ethernet_ports;
 use super::fabric::Changed;
 use super::host_wake::Woken;
+use super::route::{Routed, Rules};
 use super::shared::Shared;
 use super::{Attach, Broker};
 use crate::ethernet::EthernetPort;

@@ -13,9 +13,9 @@ use weft_sys::tun::NAME_BYTES_MAX;
 use weft_wire::ipoib::{LinkAddress, broadcast_group};
 
 use super::call::Call;
-use super::dispatch::{Routed, Rules};
 use super::host_networks::{MTU_FIRST, Networks};
 use super::modules::IPOIB;
+use super::route::{Routed, Rules};
 use super::shared::Shared;
 use crate::host::Host;
 use crate::host_networks::InterfaceSetup;

@@ -11,7 +11,7 @@ use weft_ipc::{Event, LEDGER_QPS_MAX, QPS_PER_PAGE, Refusal, Request, Response, 
 
 use super::Attach;
 use super::call::{Call, Outcome};
-use super::dispatch::{Routed, Rules};
+use super::route::{Routed, Rules};
 use super::sessions::{Client, Sessions};
 use super::shared::Shared;
 use crate::host::Host;

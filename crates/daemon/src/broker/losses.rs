@@ -9,8 +9,8 @@ use weft_ipc::{
 use weft_verbs::Instant as FabricInstant;
 
 use super::call::{Call, Outcome};
-use super::dispatch::{Routed, Rules};
 use super::paths::{HEADERS_BYTES, Paths};
+use super::route::{Routed, Rules};
 use super::shared::Shared;
 use crate::host::Host;
 

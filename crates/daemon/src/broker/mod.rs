@@ -36,6 +36,7 @@ mod output;
 mod packet_channels;
 mod paths;
 mod peers;
+mod route;
 mod sessions;
 mod shared;
 mod slots;

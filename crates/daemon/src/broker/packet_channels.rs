@@ -4,7 +4,7 @@ use weft_ipc::{Refusal, Request, Response};
 
 use super::Attach;
 use super::call::{Call, Outcome};
-use super::dispatch::{Routed, Rules};
+use super::route::{Routed, Rules};
 use super::shared::Shared;
 use crate::hops::PacketChannels;
 use crate::host::Host;

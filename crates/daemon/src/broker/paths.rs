@@ -12,8 +12,8 @@ use weft_ipc::{
 };
 
 use super::call::Outcome;
-use super::dispatch::{Routed, Rules};
 use super::groups::Groups;
+use super::route::{Routed, Rules};
 use super::shared::Shared;
 use crate::host::Host;
 use crate::refusal::{ENOSPC, refuse};

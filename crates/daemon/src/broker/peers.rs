@@ -7,7 +7,7 @@ use weft_sys::process::OVERFLOW_UID;
 
 use super::Attach;
 use super::call::{Call, Outcome};
-use super::dispatch::{Routed, Rules};
+use super::route::{Routed, Rules};
 use super::sessions::Sessions;
 use super::shared::{Phase, Shared};
 use crate::host::Host;

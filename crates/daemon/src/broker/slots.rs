@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use weft_ipc::{MULTICAST_GROUPS_MAX, McastGroup, Refusal, Request, Response, SlotGrant};
 
 use super::call::{Call, Outcome};
-use super::dispatch::{Routed, Rules};
+use super::route::{Routed, Rules};
 use super::shared::{Phase, Shared};
 use super::{Attach, Broker};
 use crate::host::Host;

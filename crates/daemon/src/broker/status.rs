@@ -3,7 +3,7 @@
 use weft_ipc::{CmStatus, PROCESSES_PER_PAGE, PortHealth, ProcessInfo, Request, Response, StatusReport, Usage};
 
 use super::call::{Call, Outcome};
-use super::dispatch::{Routed, Rules};
+use super::route::{Routed, Rules};
 use super::shared::Shared;
 use crate::host::Host;
 use crate::slots::ClientId;

@@ -7,7 +7,7 @@ use weft_ipc::{Event, Request, StreamGrant};
 use weft_verbs::slot_of_qpn;
 
 use super::call::Outcome;
-use super::dispatch::{Routed, Rules};
+use super::route::{Routed, Rules};
 use super::{Attach, Broker};
 use crate::host::Host;
 use crate::slots::ClientId;

@@ -7,7 +7,7 @@ use weft_ipc::{Refusal, Request, Response};
 
 use super::Attach;
 use super::call::{Call, Outcome};
-use super::dispatch::{Routed, Rules};
+use super::route::{Routed, Rules};
 use super::shared::Shared;
 use crate::fabric::FabricHost;
 use crate::host::Host;
