@@ -2,6 +2,7 @@
 
 use libc::c_int;
 use weft_abi_types::{ibv_qp, ibv_recv_wr, ibv_send_wr};
+use weft_verbs::injection::Call;
 use weft_verbs::{QpType, SendFlags, SendWr, UdTarget, VerbsError};
 
 use crate::ah::Ah;
@@ -9,6 +10,7 @@ use crate::alignment::Copies;
 use crate::errors::{fail, of_verbs};
 use crate::object::Object;
 use crate::operations::send_op;
+use crate::process::Adapter;
 use crate::qp::Qp;
 use crate::recv_list::{Sges, post_recvs, sges};
 
@@ -81,6 +83,7 @@ pub(crate) unsafe extern "C" fn post_recv(
     // SAFETY: a queue pair of ours, and the caller's list.
     unsafe {
         let this = Qp::of_plain(qp);
-        post_recvs(this.process, wr, bad_wr, |hca, request| hca.post_recv(this.id, request))
+        let may_post = |hca: &mut Adapter| hca.may_call_for_qp(this.id, Call::PostRecv);
+        post_recvs(this.process, wr, bad_wr, may_post, |hca, request| hca.post_recv(this.id, request))
     }
 }

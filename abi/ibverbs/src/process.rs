@@ -8,6 +8,7 @@ use std::sync::Arc;
 pub(crate) use weft_engine::Adapter;
 use weft_engine::{Awaited, ContextId, Engine, EventSink, Waited};
 use weft_hca::MrKeys;
+use weft_verbs::injection::Call;
 use weft_verbs::{
     Access, CqId, DeviceAttr, DeviceId, Gid, Instant, MrId, PdId, QpAttr, QpAttrMask, QpId, QpState, SendWr,
     VerbsError, Wc,
@@ -140,16 +141,24 @@ impl Process {
     }
 
     /// Posts a list of requests, and sends all packets that may go now. `f` runs a second time if the queue pair was not
-    /// connected and is meanwhile.
+    /// connected and is meanwhile; an injected failure counts that as one call.
     #[inline]
     pub(crate) fn post_sends(
         self,
         qp: QpId,
         mut f: impl FnMut(&mut Poster<'_>) -> Result<(), VerbsError>,
     ) -> Result<(), VerbsError> {
-        let posted = self.0.post(|hca, now| f(&mut Poster { hca, now, qp }));
+        let mut is_allowed = false;
+        let mut post = |hca: &mut Adapter, now| {
+            if !is_allowed {
+                hca.may_call_for_qp(qp, Call::PostSend)?;
+                is_allowed = true;
+            }
+            f(&mut Poster { hca, now, qp })
+        };
+        let posted = self.0.post(&mut post);
         if posted == Err(VerbsError::NOT_IN_RTS) && self.find_stream(qp) {
-            return self.0.post(|hca, now| f(&mut Poster { hca, now, qp }));
+            return self.0.post(&mut post);
         }
         posted
     }

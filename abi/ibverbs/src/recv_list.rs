@@ -27,7 +27,7 @@ pub(crate) unsafe fn sges(list: *const ibv_sge, count: c_int, copies: &mut Sges)
     }
 }
 
-/// Posts a list of receives, each by `post`.
+/// Posts a list of receives, each by `post`, if `may_post` lets the call pass.
 ///
 /// # Safety
 /// `first` is null or the head of a list, `bad_wr` null or a place for the refused request.
@@ -36,10 +36,12 @@ pub(crate) unsafe fn post_recvs(
     process: Process,
     first: *mut ibv_recv_wr,
     bad_wr: *mut *mut ibv_recv_wr,
+    may_post: impl FnOnce(&mut Adapter) -> Result<(), VerbsError>,
     post: impl Fn(&mut Adapter, &RecvWr<'_>) -> Result<(), VerbsError>,
 ) -> c_int {
     let mut at = first;
     let posted = process.post_recvs(|hca| {
+        may_post(hca)?;
         while !at.is_null() {
             let (mut requests, mut lists) = (Copies::<_, 1>::new(), Sges::new());
             // SAFETY: by the contract.

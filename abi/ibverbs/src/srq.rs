@@ -17,6 +17,7 @@ use crate::errors::{code, fail, fail_null, pointer};
 use crate::object::{Object, init_sync, wait_acknowledged, zeroed};
 use crate::owned::Owned;
 use crate::pd::Pd;
+use crate::process::Adapter;
 use crate::process::Process;
 use crate::recv_list::post_recvs;
 use crate::xrc::Xrcd;
@@ -225,6 +226,7 @@ pub(crate) unsafe extern "C" fn post_srq_recv(
     // SAFETY: a queue of ours, and the caller's list.
     unsafe {
         let this = Srq::of(srq);
-        post_recvs(this.process, wr, bad_wr, |hca, request| hca.post_srq_recv(this.id, request))
+        let may_post = |hca: &mut Adapter| hca.may_post_srq_recv(this.id);
+        post_recvs(this.process, wr, bad_wr, may_post, |hca, request| hca.post_srq_recv(this.id, request))
     }
 }

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cable, capture, cdi, check, cm, daemon, dev, diagnose, doctor, env, environment, host_apply, hosts, link, manual,
-    metrics, monitor, node, pingall, qp, resource, run, sm, stat, status, system, top, topology, up,
+    cable, capture, cdi, check, cm, daemon, dev, diagnose, doctor, env, environment, fault, host_apply, hosts, link,
+    manual, metrics, monitor, node, pingall, qp, resource, run, sm, stat, status, system, top, topology, up,
 };
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
@@ -23,6 +23,8 @@ pub enum Command {
     Demo(crate::commands::demo::DemoArgs),
     /// Run a program with Weft's libraries and devices
     Run(run::RunArgs),
+    /// Add faults to running programs, list and remove them: weft fault add status=RETRY_EXC_ERR,count=1
+    Fault(fault::FaultArgs),
     /// Run a program and report its misuse of verbs: weft check -- PROGRAM
     ///
     /// A library in each process of the program watches its calls and completions. The reports come when the program

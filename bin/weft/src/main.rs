@@ -74,6 +74,7 @@ fn run() -> ExitCode {
         Command::Up(args) => commands::up::run(&args),
         Command::Down => commands::up::down(),
         Command::Topology(args) => commands::topology::run(&args),
+        Command::Fault(args) => commands::fault::run(args),
         Command::Cable(args) => commands::cable::run(args),
         Command::Node(args) => commands::node::run(args),
         Command::Sm(args) => commands::sm::run(&args),

@@ -7,7 +7,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use weft_ipc::{DeviceInfo, GsiStatus};
 use weft_link::wrap::pcap::Capture;
-use weft_link::{FaultSpec, Stack, StackConfig};
+use weft_link::{FaultPlan, Stack, StackConfig};
 use weft_mad::{GmpAddress, MadBytes};
 use weft_transport::{RxPacket, TxBatch};
 use weft_verbs::{AddressVector, Gid, GidType, Instant};
@@ -89,10 +89,11 @@ pub struct Gsi {
 
 impl Gsi {
     /// Makes it on the sockets of slot 0.
-    pub fn new(v4: Option<OwnedFd>, v6: Option<OwnedFd>, fault: FaultSpec, capture: Option<Capture>) -> Gsi {
+    pub fn new(v4: Option<OwnedFd>, v6: Option<OwnedFd>, plan: &FaultPlan, capture: Option<Capture>) -> Gsi {
         let entropy = weft_sys::random::u64();
         let ether = weft_sys::packet::are_allowed();
-        let stack = Stack::new(StackConfig { v4, v6, slot: 0, entropy, fault, capture, ether, hops: None });
+        let faults = plan.packets.clone();
+        let stack = Stack::new(StackConfig { v4, v6, slot: 0, entropy, faults, capture, ether, hops: None });
         let psn = Psn::new(weft_sys::random::u64() as u32);
         Gsi { stack, batch: TxBatch::default(), psn, counts: Counts::default() }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use weft_link::FaultSpec;
-use weft_link::wrap::fault::{Dice, LATE_MAX};
+use weft_link::wrap::fault::{Dice, Effects, LATE_MAX};
 use weft_mad::{GmpAddress, MadBytes};
 use weft_wire::opcode::{Kind, Opcode, Service};
 
@@ -15,11 +15,19 @@ use crate::slots::ClientId;
 /// Maximum number of datagrams held back; more are lost, as in a queue that overflows.
 const HELD_MAX: usize = 4096;
 
-/// A program's random numbers, since its first datagram.
+/// A program's faults and their random numbers, since its first datagram.
 #[derive(Debug)]
 struct Draws {
     begun: Instant,
-    dice: Dice,
+    faults: Vec<(u32, FaultSpec)>,
+    dice: Vec<Dice>,
+}
+
+impl Draws {
+    fn new(now: Instant, faults: &[(u32, FaultSpec)]) -> Draws {
+        let dice = faults.iter().map(|(_, fault)| Dice::new(*fault)).collect();
+        Draws { begun: now, faults: faults.to_vec(), dice }
+    }
 }
 
 /// Random numbers of each program, and the datagrams held back.
@@ -34,11 +42,23 @@ pub struct SessionFaults {
 impl SessionFaults {
     /// Takes in a datagram for this program; [`SessionFaults::poll`] returns what the faults leave of it. No line limits
     /// its rate.
-    pub fn admit(&mut self, now: Instant, client: ClientId, spec: &FaultSpec, from: &GmpAddress, mad: &MadBytes) {
-        let draws = self.draws.entry(client).or_insert_with(|| Draws { begun: now, dice: Dice::new(*spec) });
+    pub fn admit(
+        &mut self,
+        now: Instant,
+        client: ClientId,
+        faults: &[(u32, FaultSpec)],
+        from: &GmpAddress,
+        mad: &MadBytes,
+    ) {
+        let draws = self.draws.entry(client).or_insert_with(|| Draws::new(now, faults));
+        if draws.faults != faults {
+            *draws = Draws::new(now, faults);
+        }
         let nanoseconds = u64::try_from(now.duration_since(draws.begun).as_nanos()).unwrap_or(u64::MAX);
         let opcode = Opcode::of(Service::Ud, Kind::SendOnly).map(|opcode| opcode.0);
-        let effects = draws.dice.roll(weft_verbs::Instant(nanoseconds), opcode.as_slice()).unwrap_or_default();
+        let at = weft_verbs::Instant(nanoseconds);
+        let rolled = draws.dice.iter_mut().filter_map(|dice| dice.roll(at, opcode.as_slice()));
+        let effects = rolled.fold(Effects::default(), Effects::and);
         if effects.lost || effects.flipped_bit.is_some() {
             return;
         }

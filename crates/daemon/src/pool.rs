@@ -12,7 +12,7 @@ use weft_cm::rdma_cm::{CmEvent, QuestionId, ResolveQuestion, ResolveResult};
 use weft_ipc::stat::{CountersPage, ObjectsPage};
 use weft_ipc::umad_ring::DaemonRing;
 use weft_ipc::{Captured, GsiStatus, McastGroup, PeerGrant, Publication, Refusal};
-use weft_link::FaultSpec;
+use weft_link::FaultPlan;
 use weft_link::hops::SwitchEnd;
 use weft_link::wrap::pcap::Capture;
 use weft_sys::roce_port::{self, Family};
@@ -55,7 +55,7 @@ pub struct PoolHost {
     /// Routes and neighbours; none before [`PoolHost::new`].
     pub resolver: Option<Resolver<Linux>>,
     /// Faults to inject into the packets of `gsi`.
-    fault: FaultSpec,
+    faults: FaultPlan,
     /// Name of the capture of the packets of `gsi`, empty for none.
     capture: String,
     /// Sockets of event channels.
@@ -87,9 +87,9 @@ const SLOT_OWN: u32 = 0;
 
 impl PoolHost {
     /// Makes one without a pool. Faults and a capture apply to the packets of queue pair 1.
-    pub fn new(fault: FaultSpec, capture: String, descriptors_max: u64) -> io::Result<PoolHost> {
+    pub fn new(faults: FaultPlan, capture: String, descriptors_max: u64) -> io::Result<PoolHost> {
         let resolver = Some(Resolver::new(Linux::open()?));
-        Ok(PoolHost { resolver, fault, capture, descriptors_max, ..PoolHost::default() })
+        Ok(PoolHost { resolver, faults, capture, descriptors_max, ..PoolHost::default() })
     }
 
     /// Returns the sockets of a slot: IPv4, then IPv6 if there is one.
@@ -262,7 +262,7 @@ impl Host for PoolHost {
             "" => None,
             name => Capture::create(name, false).ok(),
         };
-        self.gsi = Some(Gsi::new(v4, v6, self.fault, capture));
+        self.gsi = Some(Gsi::new(v4, v6, &self.faults, capture));
         Ok(())
     }
 

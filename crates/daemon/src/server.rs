@@ -22,7 +22,7 @@ use anyhow::Context;
 use weft_cm::iw::ConnId;
 use weft_ipc::umad::UMAD_PACKET_BYTES_MAX;
 use weft_ipc::{ConnectOptions, HelloReply, HelloStatus, MESSAGE_BYTES_MAX, MESSAGE_FDS_MAX};
-use weft_link::FaultSpec;
+use weft_link::FaultPlan;
 use weft_mad::GmpAddress;
 use weft_sys::batch::RecvBatch;
 use weft_sys::epoll::{Epoll, Interest, Ready};
@@ -152,8 +152,8 @@ impl Server {
         let epoll = Epoll::new().context("could not make an epoll instance")?;
         epoll.add(&listener, tokens::LISTENER, Interest::READ)?;
         epoll.add(&routes, tokens::ROUTES, Interest::READ)?;
-        let fault = FaultSpec::parse(&options.fault).context("WEFT_FAULT")?;
-        let host = PoolHost::new(fault, options.capture.clone(), descriptors_max)
+        let faults = FaultPlan::parse(&options.fault).context("WEFT_FAULT")?;
+        let host = PoolHost::new(faults, options.capture.clone(), descriptors_max)
             .context("could not ask for routes (rtnetlink)")?;
         let (connections, buffer) = (BTreeMap::new(), vec![0; MESSAGE_BYTES_MAX]);
         Ok(Some(Server {

@@ -56,6 +56,7 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         traffic: Vec::new(),
         losses: fabric::Losses::default(),
         ended: Vec::new(),
+        strikes: None,
         rung: false,
         wakeups: 0,
     };
@@ -94,6 +95,8 @@ struct Background {
     losses: fabric::Losses,
     /// Queue pairs whose streams ended, not reported to the daemon yet.
     ended: Vec<Qpn>,
+    /// Strikes of added faults, not reported to the daemon yet.
+    strikes: Option<Vec<(u32, u64)>>,
     /// An arrival woke the thread; it may have been the doorbell.
     rung: bool,
     /// How often the thread woke.
@@ -167,6 +170,7 @@ impl Background {
             (self.told, self.asked) = (Some(told), false);
             self.traffic.extend(pump.take_fabric_traffic());
             self.losses.extend(pump.take_fabric_losses());
+            self.strikes = pump.take_strikes().or(self.strikes.take());
         }
         self.wants_to_meet |= pump.wants_to_meet();
         self.ended.extend(pump.streams.take_ended());
@@ -268,6 +272,9 @@ impl Background {
         }
         if !self.traffic.is_empty() {
             fabric::tell_traffic(&mut session, std::mem::take(&mut self.traffic));
+        }
+        if let Some(strikes) = self.strikes.take() {
+            session.client().report_strikes(strikes);
         }
         for qpn in self.ended.drain(..) {
             session.client().stream_ended(qpn);

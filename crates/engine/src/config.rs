@@ -3,16 +3,20 @@
 //! that a test that requests faults never runs without them. A program with rights that its caller lacks (set-user-ID)
 //! ignores them.
 
-use weft_link::FaultSpec;
+use weft_ipc::FAULT_BYTES_MAX;
 use weft_link::wrap::pcap::Capture;
+use weft_link::{FAULTS_BYTES_MAX, FaultPlan};
 
 use crate::error::EngineError;
 use crate::share::Policy;
 
+// The daemon shows what a program injects.
+const _: () = assert!(FAULTS_BYTES_MAX <= FAULT_BYTES_MAX);
+
 /// Returns the faults to inject.
-pub fn faults() -> Result<FaultSpec, EngineError> {
-    let text = text_of("WEFT_FAULT")?;
-    FaultSpec::parse(&text).map_err(|error| EngineError::new(EngineError::EINVAL, format!("WEFT_FAULT: {error}")))
+pub fn faults() -> Result<FaultPlan, EngineError> {
+    let invalid = |why| EngineError::new(EngineError::EINVAL, format!("WEFT_FAULT: {why}"));
+    FaultPlan::parse(&text_of("WEFT_FAULT")?).map_err(|error| invalid(error.to_string()))
 }
 
 /// Returns the capture to write; `ib`: of InfiniBand packets.
@@ -30,12 +34,13 @@ pub fn capture(ib: bool) -> Result<Option<Capture>, EngineError> {
     })
 }
 
-/// Whether two processes of this host exchange packets, as over a network. Faults, captures and strict mode imply packets.
+/// Whether two processes of this host exchange packets, as over a network. Faults in packets, captures and strict mode imply
+/// it.
 pub fn loops_by_wire() -> Result<bool, EngineError> {
     let asks = |variable| text_of(variable).map(|text| !text.is_empty());
     match text_of("WEFT_LOOPBACK")?.as_str() {
         "wire" => Ok(true),
-        "" | "auto" => Ok(asks("WEFT_FAULT")? || asks("WEFT_PCAP")? || asks("WEFT_STRICT")?),
+        "" | "auto" => Ok(faults()?.needs_packets() || asks("WEFT_PCAP")? || asks("WEFT_STRICT")?),
         other => Err(EngineError::new(EngineError::EINVAL, format!("WEFT_LOOPBACK: {other:?} is none of auto, wire"))),
     }
 }

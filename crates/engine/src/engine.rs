@@ -21,7 +21,7 @@ use crate::session::{Change, Session};
 use crate::share::Sharing;
 use crate::sources::Sources;
 use crate::strict::{self, Call};
-use crate::{clock, fork, trace};
+use crate::{clock, fork, inject, trace};
 
 /// Error of every call in a process that forked after it opened devices.
 pub(crate) const DEAD: VerbsError = VerbsError::NoDevice("the process forked; a child opens its devices itself");
@@ -176,7 +176,7 @@ impl Engine {
         let Some(pump) = guard.as_mut() else {
             return Err(CLOSED);
         };
-        let now = time(pump);
+        let now = if pump.hca.injects() { pump.exact_time() } else { time(pump) };
         let result = f(pump, now);
         self.leave(guard);
         result
@@ -204,6 +204,9 @@ impl Engine {
             trace::observe(clock::now(), pump.hca.qps());
         }
         memory::place();
+        if pump.hca.has_injected() {
+            inject::report(pump.hca.take_injected());
+        }
         pump.ring_doorbells();
         pump.follow_stream_orders();
         let wake =
@@ -307,7 +310,12 @@ impl Engine {
                     Change::Gone(slot, generation) => pump.hca.peers().on_gone(slot, generation),
                     Change::Path(path, open) => pump.on_path_changed(path, open),
                     Change::Group(path) => pump.hca.paths().on_group_changed(path),
-                    Change::FabricLost => pump.on_fabric_lost(),
+                    Change::FabricLost => {
+                        pump.on_fabric_lost();
+                        pump.end_all_faults(now);
+                    }
+                    Change::FaultAdded(number, spec) => pump.add_fault(now, number, &spec),
+                    Change::FaultRemoved(number) => pump.end_fault(now, number),
                     Change::StreamOpened(grant, socket) => pump.open_stream(now, &grant, socket),
                     Change::CloseStream(qpn) => pump.close_stream(now, qpn),
                 }

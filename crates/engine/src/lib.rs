@@ -10,6 +10,7 @@
 //! ```
 
 mod adapter;
+mod added_faults;
 mod background;
 mod clock;
 mod config;
@@ -24,6 +25,7 @@ mod flush;
 mod fork;
 mod gather;
 mod host_peers;
+mod inject;
 mod instruments;
 mod known_paths;
 mod ledger;

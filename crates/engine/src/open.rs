@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use weft_link::StackConfig;
 use weft_verbs::DeviceId;
+use weft_verbs::injection::Call;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -12,7 +13,7 @@ use crate::events::{ContextId, EventSink};
 use crate::pump::{Pump, PumpConfig};
 use crate::session::Session;
 use crate::sources::Sources;
-use crate::{background, config, singleton, strict, trace};
+use crate::{background, clock, config, singleton, strict, trace};
 
 impl Engine {
     /// Opens a device; `sink` receives events until [`Engine::close`]. The first open gets the process its slot, its
@@ -26,7 +27,7 @@ impl Engine {
         let mut session = self.session.lock();
         self.refresh(&mut session)?;
         if session.device(device).is_none() {
-            return Err(EngineError::new(EngineError::ENODEV, "the device is gone; list the devices again"));
+            return Err(gone());
         }
         if self.pump.lock().is_none() {
             let mut pump = self.make_pump(&mut session)?;
@@ -36,25 +37,37 @@ impl Engine {
             singleton::flush_at_exit();
         }
         drop(session);
+        // The daemon has the device, but an injected event may have taken it out of service.
+        if self.query(|hca, _| Ok(hca.device(device).is_none())) == Ok(true) {
+            return Err(gone());
+        }
+        self.query(|hca, _| hca.may_call(device, Call::OpenDevice))
+            .map_err(|error| EngineError::new(error.errno(), error.to_string()))?;
+        // Before the thread, which may raise injected events in its first turn.
+        let context = self.sinks.lock().add(device, sink);
         if !self.background.swap(true, Ordering::Relaxed)
             && let Err(error) = background::start(self)
         {
             self.background.store(false, Ordering::Relaxed);
+            self.sinks.lock().remove(context);
             return Err(error.into());
         }
-        Ok(self.sinks.lock().add(device, sink))
+        Ok(context)
     }
 
     fn make_pump(&self, session: &mut Session) -> Result<Pump, EngineError> {
-        let mut fault = config::faults()?;
+        let plan = config::faults()?;
+        let mut faults = plan.packets;
         let strict = config::strict()?;
         if let Some(seed) = strict {
-            fault.late_datagrams_ppm = strict::DATAGRAMS_LATE_PPM;
-            fault.seed ^= seed;
+            faults.iter_mut().for_each(|(_, fault)| fault.seed ^= seed);
+            faults.push((0, strict::late_datagrams(seed)));
             strict::start(seed);
         }
         trace::start(&config::trace()?)?;
-        let by_wire = config::loops_by_wire()?;
+        // A fabric without packets has no wire: there, a process that cannot be met is unreachable.
+        let on_fabric = session.devices().iter().any(|device| device.attr.fabric().is_some());
+        let by_wire = config::loops_by_wire()? && !on_fabric;
         self.sharing.set_policy(config::sharing()?);
         let slot = session.allocate_slot()?;
         let hops = session.open_packet_channel()?;
@@ -71,7 +84,7 @@ impl Engine {
                 slot: slot.number,
                 ether: weft_sys::packet::are_allowed(),
                 entropy: weft_sys::random::u64(),
-                fault,
+                faults,
                 capture,
                 hops,
             },
@@ -79,6 +92,8 @@ impl Engine {
         if by_hops {
             pump.hca.send_fabric_packets();
         }
+        let now = clock::now();
+        plan.injections.into_iter().for_each(|(number, injection)| pump.hca.inject(now, number, injection));
         for device in session.devices() {
             pump.hca.set_device(device.id, device.attr.clone());
         }
@@ -92,6 +107,10 @@ impl Engine {
         }
         Ok(pump)
     }
+}
+
+fn gone() -> EngineError {
+    EngineError::new(EngineError::ENODEV, "the device is gone; list the devices again")
 }
 
 /// Whether this process may use what the kernel reserves for CAP_NET_RAW.

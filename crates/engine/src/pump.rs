@@ -11,6 +11,7 @@ use weft_transport::TxBatch;
 use weft_verbs::{Duration, Event, Instant};
 
 use crate::adapter::{Adapter, Process};
+use crate::added_faults::AddedFaults;
 use crate::clock;
 use crate::gather::Gather;
 use crate::instruments::Instruments;
@@ -65,6 +66,8 @@ pub struct Pump {
     pub memory_wait: MemoryWait,
     /// Counters for tools, beside those of the adapters and the links.
     pub instruments: Instruments,
+    /// Faults that a user added while the program runs.
+    pub faults: AddedFaults,
     /// When to report the process's object counts to the daemon, if they may have changed.
     report_at: Option<Instant>,
     /// Whether the links pass on traffic class and hop limit.
@@ -104,6 +107,7 @@ impl Pump {
             yielding: AdaptiveYield::default(),
             memory_wait: MemoryWait::default(),
             instruments: Instruments::default(),
+            faults: AddedFaults::default(),
             report_at: None,
             tells_network_header: false,
             turned_at: Instant::default(),
@@ -233,6 +237,14 @@ impl Pump {
     #[inline]
     pub fn time(&self, near: bool) -> Instant {
         if near && !self.hca.awaits_packets() { self.turned_at } else { clock::now() }
+    }
+
+    /// Returns the exact time, which the adapter learns, too: injected failures depend on it in calls that pass no time.
+    #[cold]
+    pub fn exact_time(&mut self) -> Instant {
+        let now = clock::now();
+        self.hca.set_time(now);
+        now
     }
 
     /// Returns the time of the last turn.

@@ -32,8 +32,12 @@ pub enum Change {
     Path(u32, bool),
     /// A path to a group of the fabric, by its number, leads elsewhere.
     Group(u32),
-    /// The daemon is a new one: the old one's fabric is gone.
+    /// The daemon is a new one: the old one's fabric is gone, and the faults that it kept.
     FabricLost,
+    /// A user adds a fault, by its number and specification.
+    FaultAdded(u32, String),
+    /// A user removes the fault with this number.
+    FaultRemoved(u32),
     /// A queue pair's connection is negotiated, and this is its socket.
     StreamOpened(StreamGrant, OwnedFd),
     /// The connection manager closes the connection of a queue pair, by its number.
@@ -207,6 +211,8 @@ impl Session {
                 Event::StreamOpened(grant) => {
                     changes.extend(self.client.take_stream().map(|socket| Change::StreamOpened(grant, socket)));
                 }
+                Event::FaultAdded { number, spec } => changes.push(Change::FaultAdded(number, spec)),
+                Event::FaultRemoved { number } => changes.push(Change::FaultRemoved(number)),
                 Event::CloseStream { qp_num } => changes.push(Change::CloseStream(qp_num)),
                 Event::Disconnected => {
                     crate::log::note("the weft daemon is gone");

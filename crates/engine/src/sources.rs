@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use crate::pump::PumpConfig;
     use std::time::Duration;
-    use weft_link::{FaultSpec, StackConfig};
+    use weft_link::StackConfig;
     use weft_sys::event::EventFd;
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
             slot: 1,
             ether: false,
             entropy: 1,
-            fault: FaultSpec::parse("").unwrap(),
+            faults: Vec::new(),
             capture: None,
             hops: None,
         };

@@ -11,6 +11,7 @@ use weft_verbs::{
 
 use crate::config::HcaConfig;
 use crate::host::HostInterface;
+use crate::inject::Injector;
 use crate::local_datagrams::LocalDatagrams;
 use crate::objects::{Cq, Devices, EventQueue, Keys, Pd, Srqs, Xrcd};
 use crate::rng::Rng;
@@ -58,6 +59,8 @@ pub(crate) struct HcaContext<H: HostInterface> {
     pub(crate) fabric_packets: bool,
     /// Completions that strict mode holds back.
     pub(crate) strict: Option<Box<Strict>>,
+    /// Failures to inject.
+    pub(crate) injector: Option<Box<Injector>>,
     /// The latest time passed in.
     pub(crate) now: Instant,
     /// Device of the queue pair that is currently driven.
@@ -86,9 +89,16 @@ impl<H: HostInterface> HcaContext<H> {
             rings_open: false,
             fabric_packets: false,
             strict: config.strict.map(|seed| Box::new(Strict::new(seed))),
+            injector: None,
             now: Instant::default(),
             acting: DeviceId(0),
         }
+    }
+
+    /// Returns when an injected failure is due.
+    #[inline]
+    pub(crate) fn injections_until(&self) -> Option<Instant> {
+        self.injector.as_ref()?.poll_timeout()
     }
 
     /// Prepares for driving a queue pair of `device` at `now`.

@@ -1,5 +1,6 @@
 //! Operations on completion queues, and their events.
 
+use weft_verbs::injection::Call;
 use weft_verbs::{AsyncEvent, AsyncSubject, CqId, CqInit, DeviceId, Event, Instant, Qpn, VerbsError, Wc};
 
 use crate::context::HcaContext;
@@ -32,12 +33,17 @@ impl<H: HostInterface> HcaContext<H> {
         match cq.push(wc) {
             Pushed::Quiet => {}
             Pushed::Rings => self.ring_bell(id),
-            Pushed::Overflow => {
-                let (device, cookie) = (cq.device, cq.cookie);
-                self.failed_cqs.push(id);
-                self.raise(device, AsyncEvent::CqErr, AsyncSubject::Cq(id), cookie);
-            }
+            Pushed::Overflow => self.fail_cq(id),
         }
+    }
+
+    /// Fails a queue as if it had overflowed.
+    pub(crate) fn fail_cq(&mut self, id: CqId) {
+        let Ok(cq) = self.cqs.get_mut(id) else { return };
+        cq.fail();
+        let (device, cookie) = (cq.device, cq.cookie);
+        self.failed_cqs.push(id);
+        self.raise(device, AsyncEvent::CqErr, AsyncSubject::Cq(id), cookie);
     }
 
     /// Returns when the next completion or event that strict mode holds back is due.
@@ -85,6 +91,7 @@ impl<H: HostInterface> Hca<H> {
     /// Creates a completion queue of at least `init.cqe` entries.
     pub fn create_cq(&mut self, device: DeviceId, init: &CqInit) -> Result<CqId, VerbsError> {
         self.context.present(device)?;
+        self.context.may_call(device, Call::CreateCq, None)?;
         self.context.cqs.insert(Cq::new(device, init)?)
     }
 
@@ -100,6 +107,8 @@ impl<H: HostInterface> Hca<H> {
 
     /// Changes the number of entries, keeping the completions in the queue. Returns the granted number.
     pub fn resize_cq(&mut self, id: CqId, cqe: u32) -> Result<u32, VerbsError> {
+        let device = self.context.cqs.get(id)?.device;
+        self.context.may_call(device, Call::ResizeCq, None)?;
         self.context.cqs.get_mut(id)?.resize(cqe)?;
         Ok(cqe)
     }
@@ -125,6 +134,10 @@ impl<H: HostInterface> Hca<H> {
     /// overrides one for solicited ones, whichever came first (IBA C11-29). The event is raised at once if a matching
     /// completion is in the queue and some came since the last poll without an event.
     pub fn arm_cq(&mut self, id: CqId, solicited_only: bool) -> Result<(), VerbsError> {
+        if self.context.injector.is_some() {
+            let device = self.context.cqs.get(id)?.device;
+            self.context.may_call(device, Call::ReqNotifyCq, None)?;
+        }
         let cq = self.context.cqs.get_mut(id)?;
         let wanted = if solicited_only { Arm::Solicited } else { Arm::Any };
         if cq.owes_event(wanted) {

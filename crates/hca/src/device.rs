@@ -31,15 +31,17 @@ fn fabric_changes(before: Option<&IbPortAttr>, now: Option<&IbPortAttr>) -> Vec<
 
 impl<H: HostInterface> Hca<H> {
     /// Records a new or changed device. A change of the port's state or of its GID table raises an event.
-    pub fn set_device(&mut self, id: DeviceId, attr: DeviceAttr) {
+    pub fn set_device(&mut self, id: DeviceId, mut attr: DeviceAttr) {
         self.context.datagrams.forget();
+        let injector = self.context.injector.as_mut();
+        let stays_gone = injector.is_some_and(|injector| injector.outages.apply_to(id, &mut attr));
         let Some(device) = self.context.devices.get_mut(&id) else {
             let counters = PortCounters::default();
             self.context.devices.insert(id, Device { attr, gone: false, counters });
             return;
         };
         let before = std::mem::replace(&mut device.attr, attr);
-        device.gone = false;
+        device.gone = stays_gone;
         let ports: Vec<PortAttr> = device.attr.ports.clone();
         for (number, (before, now)) in (1..).zip(before.ports.iter().zip(&ports)) {
             self.on_port_changed(id, number, before, now);
@@ -47,7 +49,7 @@ impl<H: HostInterface> Hca<H> {
     }
 
     /// Handles a changed port: queue pairs take its MTU, and events report the other changes to its owner.
-    fn on_port_changed(&mut self, id: DeviceId, number: u8, before: &PortAttr, now: &PortAttr) {
+    pub(crate) fn on_port_changed(&mut self, id: DeviceId, number: u8, before: &PortAttr, now: &PortAttr) {
         if before.active_mtu != now.active_mtu {
             for (_, entry) in self.qps.iter_mut().filter(|(_, entry)| entry.device == id) {
                 if entry.qp.query().port_num.max(1) == number {
@@ -79,8 +81,16 @@ impl<H: HostInterface> Hca<H> {
         }
     }
 
-    /// Removes a device: its queue pairs fail, and its owner gets an event.
+    /// Removes a device: its queue pairs fail, and its owner gets an event. Injected outages do not bring it back.
     pub fn remove_device(&mut self, id: DeviceId) {
+        if let Some(injector) = &mut self.context.injector {
+            injector.outages.forget(id);
+        }
+        self.fail_device(id);
+    }
+
+    /// Marks a device as gone: its queue pairs fail, and its owner gets an event.
+    pub(crate) fn fail_device(&mut self, id: DeviceId) {
         self.context.datagrams.forget();
         let Some(device) = self.context.devices.get_mut(&id) else { return };
         if std::mem::replace(&mut device.gone, true) {

@@ -103,6 +103,7 @@ impl<H: HostInterface> Hca<H> {
     /// Runs the queue pairs whose deadline has expired.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.release_completions(now);
+        self.run_injections(now);
         let mut due = std::mem::take(&mut self.due);
         self.timers.take_due(now, &mut due);
         for id in due.drain(..) {
@@ -120,8 +121,8 @@ impl<H: HostInterface> Hca<H> {
     /// Returns when to call [`Hca::handle_timeout`] next. Never too late; too early only if a deadline has moved.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
         let (owed, retry) = (self.owed_acks.until, self.context.datagrams.retry_at);
-        let held = self.context.held_until();
-        self.next_timer().into_iter().chain(owed).chain(retry).chain(held).min()
+        let (held, injected) = (self.context.held_until(), self.context.injections_until());
+        self.next_timer().into_iter().chain(owed).chain(retry).chain(held).chain(injected).min()
     }
 
     fn next_timer(&mut self) -> Option<Instant> {
@@ -162,7 +163,9 @@ impl<H: HostInterface> Hca<H> {
     /// Whether [`Hca::handle_timeout`] may have work; cheap enough for pollers.
     #[inline]
     pub fn may_be_due(&self, now: Instant) -> bool {
-        self.timers.first().is_some_and(|(at, _)| at <= now) || self.context.held_until().is_some_and(|at| at <= now)
+        self.timers.first().is_some_and(|(at, _)| at <= now)
+            || self.context.held_until().is_some_and(|at| at <= now)
+            || self.context.injections_until().is_some_and(|at| at <= now)
     }
 
     /// Fills the batch with packets that may be sent now, queue pairs taking turns. Returns `true` if more could be

@@ -1,5 +1,6 @@
 //! Membership of UD queue pairs in multicast groups, which gives them a copy of packets to a group.
 
+use weft_verbs::injection::Call;
 use weft_verbs::{Gid, QpId, QpType, VerbsError};
 
 use crate::{Hca, HostInterface};
@@ -12,6 +13,7 @@ impl<H: HostInterface> Hca<H> {
     /// must join the group. Attaching twice counts once. The LID, which means nothing on RoCE, is the one that the
     /// subnet administration assigned to a group of an InfiniBand fabric.
     pub fn attach_mcast(&mut self, id: QpId, group: Gid, mlid: u16) -> Result<bool, VerbsError> {
+        self.may_call_for_qp(id, Call::AttachMcast)?;
         let entry = self.qps.get_mut(id)?;
         if entry.qp.qp_type() != QpType::Ud || !group.is_multicast() {
             return Err(VerbsError::Invalid("multicast attaches UD queue pairs to multicast GIDs"));

@@ -3,6 +3,7 @@
 
 use weft_transport::Qp;
 use weft_transport::peers::PeerId;
+use weft_verbs::injection::Call;
 use weft_verbs::{
     AddressVector, DeviceId, Gid, Instant, QPN_INDEX_BITS, QpAttr, QpAttrMask as Mask, QpId, QpState, QpType,
     RD_ATOMIC_MAX, VerbsError, qp_state,
@@ -141,6 +142,7 @@ impl<H: HostInterface> Hca<H> {
         mask: Mask,
         peer: Option<PeerId>,
     ) -> Result<(), VerbsError> {
+        self.may_call_for_qp(id, Call::ModifyQp)?;
         let entry = self.qps.get_mut(id)?;
         if entry.qp.stream_phase().is_some() {
             return self.modify_iwarp(now, id, attr, mask);
@@ -207,6 +209,9 @@ impl<H: HostInterface> Hca<H> {
             self.admit_all(now);
         }
         self.settle(id, now);
+        if to == QpState::Rts {
+            self.note_ready(now);
+        }
         Ok(())
     }
 

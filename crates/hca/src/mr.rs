@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use weft_verbs::injection::Call;
 use weft_verbs::{Access, MrId, PdId, VerbsError};
 
 use crate::objects::{Mr, next_tag};
@@ -48,6 +49,7 @@ impl<H: HostInterface> Hca<H> {
     pub fn reg_mr(&mut self, pd: PdId, addr: u64, len: u64, iova: u64, access: Access) -> Result<MrKeys, VerbsError> {
         let device = self.context.pds.get(pd)?.device;
         self.context.present(device)?;
+        self.context.may_call(device, Call::RegMr, None)?;
         check_access(access)?;
         let base = check_range(addr, len, iova, access)?;
         self.context.keys.any_on_demand |= access.contains(Access::ON_DEMAND);

@@ -5,6 +5,7 @@
 //!   type 2:  FREE --bind--> VALID (this queue pair's) --invalidate, or the queue pair's end--> FREE
 //! ```
 
+use weft_verbs::injection::Call;
 use weft_verbs::{MwId, PdId, VerbsError};
 
 use crate::objects::Mw;
@@ -24,6 +25,7 @@ impl<H: HostInterface> Hca<H> {
     pub fn alloc_mw(&mut self, pd: PdId, type2: bool) -> Result<MwKeys, VerbsError> {
         let device = self.context.pds.get(pd)?.device;
         self.context.present(device)?;
+        self.context.may_call(device, Call::AllocMw, None)?;
         let (id, rkey) = self.context.keys.insert_mw(&mut self.context.rng, |rkey| Mw::new(pd, rkey, type2))?;
         self.hold_pd(pd)?;
         Ok(MwKeys { id, rkey })

@@ -1,5 +1,6 @@
 //! Protection domains, which separate queue pairs from the memory of others.
 
+use weft_verbs::injection::Call;
 use weft_verbs::{Cookie, DeviceId, PdId, VerbsError};
 
 use crate::objects::Pd;
@@ -9,6 +10,7 @@ impl<H: HostInterface> Hca<H> {
     /// Allocates a protection domain on a device.
     pub fn alloc_pd(&mut self, device: DeviceId, cookie: Cookie) -> Result<PdId, VerbsError> {
         self.context.present(device)?;
+        self.context.may_call(device, Call::AllocPd, None)?;
         self.context.pds.insert(Pd { device, uses: 0, cookie })
     }
 

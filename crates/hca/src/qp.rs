@@ -3,6 +3,7 @@
 use weft_transport::Peers;
 use weft_transport::peers::Reach;
 use weft_transport::{Passed, Qp, QpStats, StreamPhase};
+use weft_verbs::injection::Call;
 use weft_verbs::{
     AddressVector, DeviceId, Duration, INLINE_MAX, Instant, QP_MAX, QP_WR_MAX, QPN_INDEX_BITS, QpAttr, QpCap, QpId,
     QpInit, QpState, QpType, Qpn, RecvWr, SGE_MAX, SendWr, VerbsError, XrcdId,
@@ -113,6 +114,7 @@ impl<H: HostInterface> Hca<H> {
     /// Creates a queue pair in RESET. Returns its handle, its number, and the granted sizes.
     pub fn create_qp(&mut self, device: DeviceId, init: &QpInit) -> Result<(QpId, Qpn, QpCap), VerbsError> {
         self.context.present(device)?;
+        self.context.may_call(device, Call::CreateQp, None)?;
         let mut init = *init;
         init.cap = grant(&init)?;
         let is_iwarp = self.context.present(device)?.attr.is_iwarp;
@@ -232,6 +234,9 @@ impl<H: HostInterface> Hca<H> {
             return Err(VerbsError::Busy("the queue pair is attached to multicast groups"));
         }
         let mut entry = self.qps.remove(id)?;
+        if let Some(injector) = &mut self.context.injector {
+            injector.forget(id);
+        }
         entry.qp.retire(&mut self.context);
         if entry.qp.stream_phase().is_some_and(|phase| phase != StreamPhase::Idle) {
             entry.note_order(id, &mut self.stream_changes);
@@ -273,6 +278,9 @@ impl<H: HostInterface> Hca<H> {
 
     /// Posts work to a send queue.
     pub fn post_send(&mut self, now: Instant, id: QpId, wr: &SendWr<'_>) -> Result<(), VerbsError> {
+        if self.context.injector.is_some() {
+            return self.post_send_or_fail(now, id, wr);
+        }
         let entry = self.qps.get_mut(id)?;
         self.context.act(entry.device, now);
         let posted = entry.qp.post_send(now, wr, &mut self.context);
@@ -289,6 +297,11 @@ impl<H: HostInterface> Hca<H> {
 
     /// Posts a receive.
     pub fn post_recv(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
+        if self.context.injector.is_some() { self.post_recv_and_raise(id, wr) } else { self.post_plain_recv(id, wr) }
+    }
+
+    #[inline]
+    pub(crate) fn post_plain_recv(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
         let now = self.context.now;
         let entry = self.qps.get_mut(id)?;
         self.context.act(entry.device, now);

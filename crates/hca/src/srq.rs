@@ -1,6 +1,7 @@
 //! Operations on shared receive queues, plain and XRC.
 
 use weft_transport::RecvWqe;
+use weft_verbs::injection::Call;
 use weft_verbs::{
     AsyncEvent, AsyncSubject, DeviceId, RecvWr, SGE_MAX, SRQ_WR_MAX, SrqAttr, SrqId, SrqInit, VerbsError,
 };
@@ -25,6 +26,7 @@ impl<H: HostInterface> Hca<H> {
     /// Creates a shared receive queue; `query_srq` returns the granted sizes.
     pub fn create_srq(&mut self, device: DeviceId, init: &SrqInit) -> Result<SrqId, VerbsError> {
         self.context.present(device)?;
+        self.context.may_call(device, Call::CreateSrq, None)?;
         let attr = init.attr;
         if attr.max_wr == 0 || attr.max_wr > SRQ_WR_MAX {
             return Err(VerbsError::Invalid("a shared receive queue has 1 to 32768 entries"));
@@ -82,7 +84,7 @@ impl<H: HostInterface> Hca<H> {
         Ok(())
     }
 
-    /// Posts a receive.
+    /// Posts a receive. Injected events do not count it: it belongs to no queue pair yet.
     pub fn post_srq_recv(&mut self, id: SrqId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
         self.context.srqs.get_mut(id)?.post(wr)?;
         if !self.paused_streams.is_empty() {

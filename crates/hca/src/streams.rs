@@ -24,6 +24,7 @@ impl<H: HostInterface> Hca<H> {
         }
         (entry.stream_blocked, entry.early_frame) = (false, false);
         self.settle(id, now);
+        self.note_ready(now);
         Ok(())
     }
 
@@ -49,6 +50,7 @@ impl<H: HostInterface> Hca<H> {
         entry.stream_blocked = false;
         self.context.rings_open = true;
         self.settle(id, now);
+        self.note_ready(now);
         Ok(())
     }
 

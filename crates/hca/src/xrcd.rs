@@ -1,6 +1,7 @@
 //! XRC domains: the link between XRC target queue pairs and XRC shared receive queues. All opens of the same key (the
 //! identity of an inode) within the process share one domain.
 
+use weft_verbs::injection::Call;
 use weft_verbs::{DeviceId, VerbsError, XrcdId};
 
 use crate::objects::Xrcd;
@@ -10,6 +11,7 @@ impl<H: HostInterface> Hca<H> {
     /// Opens an XRC domain: the one with this key on the device, or a new one.
     pub fn open_xrcd(&mut self, device: DeviceId, key: Option<u64>) -> Result<XrcdId, VerbsError> {
         self.context.present(device)?;
+        self.context.may_call(device, Call::OpenXrcd, None)?;
         if key.is_some() {
             let found = self.context.xrcds.iter_mut().find(|(_, x)| x.device == device && x.key == key);
             if let Some((id, xrcd)) = found {

@@ -4,6 +4,7 @@
 
 mod ethernet;
 mod fabric;
+mod faults;
 mod host_files;
 mod ipoib;
 mod losses;

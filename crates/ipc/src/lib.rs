@@ -17,6 +17,7 @@ mod error;
 pub mod ethernet;
 mod executable;
 pub mod fabric;
+mod faults;
 pub mod fuzzing;
 mod gid;
 mod hello;
@@ -54,6 +55,7 @@ pub use device::{
     iwarp_mtu_bytes, node_guid_of_mac, valid_device_name, valid_netdev_name,
 };
 pub use error::{ConnectError, RequestError};
+pub use faults::{FaultEntry, FaultReply, FaultRequest, FaultTarget};
 pub use gid::{GidEntry, GidType};
 pub use hello::{Hello, HelloReply, HelloStatus, Purpose};
 pub use hops::HopsFds;
@@ -70,7 +72,7 @@ pub use streams::StreamGrant;
 pub use umad_client::{OpenPort, Opened, UmadClient, UmadError};
 
 /// Protocol version; it changes whenever a message changes its form.
-pub const PROTOCOL_VERSION: u32 = 12;
+pub const PROTOCOL_VERSION: u32 = 13;
 
 /// Abstract name of the daemon's socket. Linux scopes it to the network namespace, so that every namespace has its own
 /// daemon.

@@ -27,8 +27,14 @@ pub const NETDEV_NAME_TEXT_BYTES_MAX: usize = 3 * NETDEV_NAME_BYTES_MAX;
 /// Longest program name that the daemon keeps for `weft status`.
 pub const PROGRAM_NAME_BYTES_MAX: usize = 64;
 
-/// Longest description of faults.
-pub const FAULT_BYTES_MAX: usize = 200;
+/// Longest description of a program's faults; a hello has one byte for its length.
+pub const FAULT_BYTES_MAX: usize = 250;
+
+/// Faults of running programs ([`crate::FaultEntry`]) in one page of their list.
+pub const FAULTS_PER_PAGE_MAX: usize = 64;
+
+/// Faults of running programs that one process has at a time: those of its user, and those of root.
+pub const FAULTS_PER_PROCESS_MAX: usize = 32;
 
 /// Longest name of a virtual host.
 pub const HOST_NAME_BYTES_MAX: usize = 128;
@@ -93,7 +99,7 @@ pub const EVENTS_QUEUED_MAX: usize = 1024;
 pub const DEVICES_PER_PAGE: usize = 4;
 
 /// Processes in one page of the status.
-pub const PROCESSES_PER_PAGE: usize = 128;
+pub const PROCESSES_PER_PAGE: usize = 64;
 
 /// Longest event of the connection manager in bytes: private data of 255 and all the numbers around it.
 pub const CM_EVENT_BYTES_MAX: usize = 1024;

@@ -9,6 +9,7 @@ use weft_cm::rdma_cm::{Command, Reply};
 use crate::DeviceInfo;
 use crate::ethernet::{EthernetSpec, EthernetStatus};
 use crate::fabric::{FabricReply, FabricRequest, HostAdapter};
+use crate::faults::{FaultReply, FaultRequest};
 use crate::host_files::HostFile;
 use crate::ipoib::{IpoibInterface, IpoibNeighbour};
 use crate::losses::{KeyViolation, LostPackets};
@@ -202,6 +203,8 @@ pub enum Request {
         /// Its content; `None` removes it.
         content: Option<String>,
     },
+    /// A request about faults of running programs.
+    Fault(FaultRequest),
     /// The stream of a queue pair ended, or the queue pair could not take it. No reply.
     StreamEnded {
         /// Number of the queue pair.
@@ -293,6 +296,8 @@ pub enum Response {
     Modules(Vec<String>),
     /// A page of a host's files; an empty one is behind the last.
     HostFiles(Vec<HostFile>),
+    /// Reply about faults of running programs.
+    Fault(FaultReply),
 }
 
 /// A slot, and which descriptors came with it, in this order: IPv4 socket, IPv6 socket, anchor. For a reattached slot
@@ -355,6 +360,18 @@ pub enum Event {
     CloseStream {
         /// Number of the queue pair.
         qp_num: u32,
+    },
+    /// A user adds a fault to this process.
+    FaultAdded {
+        /// Its number.
+        number: u32,
+        /// Its specification.
+        spec: String,
+    },
+    /// A user removes a fault.
+    FaultRemoved {
+        /// Its number.
+        number: u32,
     },
     /// The daemon is gone; `Client::reconnect` reaches another.
     Disconnected,

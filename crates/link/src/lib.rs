@@ -32,7 +32,6 @@ mod stats;
 pub mod stream;
 mod transmit;
 mod udp;
-pub mod units;
 pub mod wrap;
 
 pub use datagram::{Datagram, Refused};
@@ -40,4 +39,5 @@ pub use gather::NULL_MEMORY;
 pub use stack::{Stack, StackConfig};
 pub use stats::LinkStats;
 pub use udp::UdpLink;
-pub use wrap::fault::{FaultSpec, FaultSpecError};
+pub use weft_verbs::units;
+pub use wrap::fault::{FAULTS_BYTES_MAX, FaultPlan, FaultPlanError, FaultSpec, FaultSpecError};

@@ -29,8 +29,8 @@ pub struct StackConfig {
     pub entropy: u64,
     /// Whether the process may open packet sockets, which RoCE v1 needs.
     pub ether: bool,
-    /// Faults to inject.
-    pub fault: FaultSpec,
+    /// Faults to inject, with their numbers.
+    pub faults: Vec<(u32, FaultSpec)>,
     /// Capture to write.
     pub capture: Option<Capture>,
     /// The packet channel to an InfiniBand fabric's switches; if present, packets go nowhere else.
@@ -66,7 +66,7 @@ impl Stack {
             udp,
             ether: config.ether.then(|| EtherLink::open(config.slot).ok()).flatten(),
             hops: config.hops,
-            fault: (!config.fault.is_none()).then(|| Fault::new(config.fault)),
+            fault: (!config.faults.is_empty()).then(|| Fault::new(&config.faults)),
             upper: Upper { slot: config.slot, capture: config.capture, senders: Senders::default() },
         }
     }
@@ -262,6 +262,23 @@ impl Stack {
     /// Returns the counters of the link.
     pub fn stats(&self) -> &LinkStats {
         &self.udp.stats
+    }
+
+    /// Adds faults to packets that are received from now on.
+    pub fn add_fault(&mut self, number: u32, spec: FaultSpec) {
+        self.fault.get_or_insert_default().add(number, spec);
+    }
+
+    /// Removes the faults with this number.
+    pub fn remove_fault(&mut self, number: u32) {
+        if let Some(fault) = &mut self.fault {
+            fault.remove(number);
+        }
+    }
+
+    /// Returns how many packets each fault affected, by its number.
+    pub fn fault_strikes(&self) -> Vec<(u32, u64)> {
+        self.fault.as_ref().map(|fault| fault.strikes().collect()).unwrap_or_default()
     }
 
     /// Returns the counters of the injected faults.

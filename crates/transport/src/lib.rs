@@ -12,6 +12,8 @@ mod execute;
 pub mod frame;
 #[cfg(test)]
 mod goodput;
+#[cfg(test)]
+mod injected_tests;
 mod iwarp;
 mod local;
 mod pace;

@@ -7,7 +7,7 @@
 //!   numbers         una ──── in flight ──── nxt ──── to send again ──── max ──── new
 //! ```
 
-use weft_verbs::{MSG_SIZE_MAX, QpType, SendOp, WcStatus};
+use weft_verbs::{MSG_SIZE_MAX, QpType, SendOp, VENDOR_ERR_INJECTED, WcStatus};
 
 use crate::Env;
 use crate::core::{Core, Fault};
@@ -110,10 +110,12 @@ impl SendProgress {
     }
 }
 
-/// Checks a request that is about to start, and executes it if it is local. Returns whether it must be sent.
+/// Checks a request that is about to start, and executes it if it is local. Returns whether it must be sent. A request
+/// with an injected status fails here, like one with a local error.
 #[inline]
 pub(crate) fn begin<E: Env>(core: &Core, wqe: &Wqe, env: &mut E) -> Result<bool, WcStatus> {
     match wqe.op {
+        _ if wqe.status != WcStatus::Success => Err(wqe.status),
         SendOp::BindMw(ref bind) => env.bind_mw(core.pd(), core.qpn, bind).map(|()| false),
         SendOp::LocalInv(key) => env.invalidate_local(core.pd(), core.qpn, key).map(|()| false),
         _ if wqe.length > u64::from(MSG_SIZE_MAX) => Err(WcStatus::LocLenErr),
@@ -132,6 +134,8 @@ pub(crate) fn complete_oldest<E: Env>(core: &Core, sq: &mut SendQueue, status: W
         let mut wc = core.wc(wqe.wr_id, status, wqe.wc_opcode());
         if status == WcStatus::Success {
             wc.byte_len = wqe.length as u32;
+        } else if wqe.injected && status == wqe.status {
+            wc.vendor_err = VENDOR_ERR_INJECTED;
         }
         core.complete_send(env, wc);
     }

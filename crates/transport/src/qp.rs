@@ -185,6 +185,33 @@ impl Qp {
 
     /// Posts a send work request.
     pub fn post_send(&mut self, now: Instant, wr: &SendWr<'_>, env: &mut impl Env) -> Result<(), VerbsError> {
+        self.post(now, wr, WcStatus::Success, env)
+    }
+
+    /// Posts a send work request that is not carried out: it completes with `status` after those before it, and the queue
+    /// pair leaves RTS.
+    ///
+    /// # Errors
+    /// As [`Qp::post_send`].
+    #[cold]
+    pub fn post_failing_send(
+        &mut self,
+        now: Instant,
+        wr: &SendWr<'_>,
+        status: WcStatus,
+        env: &mut impl Env,
+    ) -> Result<(), VerbsError> {
+        self.post(now, wr, status, env)
+    }
+
+    #[inline]
+    fn post(
+        &mut self,
+        now: Instant,
+        wr: &SendWr<'_>,
+        injected: WcStatus,
+        env: &mut impl Env,
+    ) -> Result<(), VerbsError> {
         self.core.now = now;
         self.check_send(wr)?;
         if matches!(self.state(), QpState::Err | QpState::Sqe) {
@@ -194,6 +221,9 @@ impl Qp {
         }
         let signaled = self.core.init.sq_sig_all || wr.flags.contains(SendFlags::SIGNALED);
         self.sq.push(wr, signaled, |addr, out| env.memory().read(addr, out))?;
+        if injected != WcStatus::Success {
+            self.sq.fail_newest(injected);
+        }
         if let Service::Local(local) = &mut self.service {
             // There are no packets to batch: send at once.
             local.on_post(&mut self.core, &mut self.sq, env);

@@ -19,6 +19,8 @@ pub(crate) struct Wqe {
     pub signaled: bool,
     /// Its status, if known before its turn to complete.
     pub status: WcStatus,
+    /// `status` was injected when the request was posted.
+    pub injected: bool,
     /// Bytes of the message.
     pub length: u64,
     /// First PSN, counted without wrapping; set when the transmission starts.
@@ -46,6 +48,7 @@ impl Default for Wqe {
             flags: SendFlags::empty(),
             signaled: false,
             status: WcStatus::Success,
+            injected: false,
             length: 0,
             first: 0,
             psns: 0,
@@ -154,6 +157,14 @@ impl SendQueue {
         self.targets.get((position & self.mask) as usize).copied().flatten()
     }
 
+    /// Has the newest request fail with a status when its turn comes.
+    pub fn fail_newest(&mut self, status: WcStatus) {
+        if !self.is_empty() {
+            let newest = self.get_mut(self.tail - 1);
+            (newest.status, newest.injected) = (status, true);
+        }
+    }
+
     /// Drops the oldest request.
     pub fn pop(&mut self) {
         debug_assert!(self.head < self.tail);
@@ -201,6 +212,7 @@ impl SendQueue {
         wqe.flags = wr.flags;
         wqe.signaled = signaled;
         wqe.status = WcStatus::Success;
+        wqe.injected = false;
         wqe.length = length;
         wqe.first = 0;
         wqe.psns = 0;

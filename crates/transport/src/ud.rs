@@ -77,6 +77,9 @@ impl Ud {
         env: &mut E,
     ) -> Result<(), WcStatus> {
         let wqe = sq.get(at);
+        if wqe.status != WcStatus::Success {
+            return Err(wqe.status);
+        }
         let target = sq.target(at).ok_or(WcStatus::LocQpOpErr)?;
         // The port's MTU may have shrunk since the request was posted.
         if wqe.length > core.port_mtu.bytes() as u64 {

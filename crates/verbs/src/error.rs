@@ -31,6 +31,9 @@ pub enum VerbsError {
     /// The device has gone or the daemon refused.
     #[error("no such device: {0}")]
     NoDevice(&'static str),
+    /// A failure that the user asked for.
+    #[error("injected failure, errno {0}")]
+    Injected(Errno),
     /// The address given cannot be reached from this port.
     #[error("address not available: {0}")]
     AddressUnreachable(&'static str),
@@ -52,6 +55,7 @@ impl VerbsError {
             VerbsError::Fault(_) => 14,
             VerbsError::NoDevice(_) => 19,
             VerbsError::AddressUnreachable(_) => 110,
+            VerbsError::Injected(errno) => errno,
         }
     }
 }

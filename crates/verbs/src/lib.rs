@@ -8,12 +8,14 @@ mod address;
 mod attr;
 mod error;
 mod event;
+pub mod injection;
 mod limits;
 pub mod op;
 mod operands;
 mod qp;
 pub mod qp_state;
 mod time;
+pub mod units;
 mod wc;
 mod wr;
 
@@ -30,7 +32,7 @@ pub use op::{Op, OpInfo, SendOp, WcOpcode};
 pub use operands::{MwBind, RemoteTarget};
 pub use qp::{QpState, QpType};
 pub use time::{Duration, Instant};
-pub use wc::{Wc, WcFlags, WcStatus};
+pub use wc::{VENDOR_ERR_INJECTED, Wc, WcFlags, WcStatus};
 pub use wr::{RecvWr, SendFlags, SendWr, Sge, UdTarget};
 
 mod ids;

@@ -47,6 +47,9 @@ bitflags::bitflags! {
     }
 }
 
+/// `vendor_err` of completions whose status is an injected failure.
+pub const VENDOR_ERR_INJECTED: u32 = 0xfa17;
+
 /// A work completion. On an error only `wr_id`, `status`, `qp_num` and `vendor_err` mean anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Wc {

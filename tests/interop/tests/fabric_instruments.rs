@@ -148,7 +148,7 @@ fn no_effect(lab: &Lab) -> Result<()> {
     let file = lab.file("unheard.pcapng").display().to_string();
     let cases: &[NoEffect] = &[
         (&[], &["--fault", "loss=1%"], "--fault has no effect on a fabric"),
-        (&[("WEFT_FAULT", "loss=1%")], &[], "WEFT_FAULT has no effect on a fabric"),
+        (&[("WEFT_FAULT", "loss=1%")], &[], "WEFT_FAULT has no effect on a fabric's packets"),
         (&[], &["--pcap", &file], "--pcap captures nothing"),
         (&[("WEFT_PCAP", &file)], &[], "WEFT_PCAP captures nothing"),
         (&[("WEFT_LOOPBACK", "wire")], &[], "WEFT_LOOPBACK=wire has no effect on a fabric"),

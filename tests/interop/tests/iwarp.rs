@@ -35,6 +35,8 @@ const MOVERS: [&str; 5] = [
 const FEW_SEGMENTS: u64 = 60;
 /// Duration of traffic before one end dies, and time limit for the other to notice.
 const FLOW: Duration = Duration::from_secs(1);
+/// A failure of the 100th WRITE.
+const FAILURE: &str = "WEFT_FAULT=status=RETRY_EXC_ERR,from=100,count=1,only=write";
 /// perftest's word for a request that was flushed.
 const FLUSHED: &[&str] = &["Failed status 5"];
 const GIVE_UP: Duration = Duration::from_secs(8);
@@ -188,6 +190,20 @@ fn ends_of_connections() {
                 rustix::process::kill_process(daemon.context("no daemon")?, rustix::process::Signal::KILL)?;
                 client.wait(Duration::from_secs(20)).success()?;
                 server.wait(GIVE_UP).success().map(drop)
+            })
+        });
+        table.case(&format!("{}: an injected failure", path.name()), || {
+            let plain = |line: &[String]| line.to_vec();
+            let failing = |line: &[String]| {
+                ["env", FAILURE].into_iter().map(str::to_owned).chain(line.iter().cloned()).collect::<Vec<String>>()
+            };
+            let ends = perftest(&lab, MOVERS[0]).under(plain, failing);
+            until_late_enough(TRIES, &[REFUSED, FREED], |_| {
+                let server = ends.start_server(&lab)?;
+                let client = ends.start_client(&lab)?.wait(GIVE_UP);
+                server.kill();
+                ensure!(!client.ok() && client.text.contains("Failed status 12"), "{}", client.report());
+                Ok(())
             })
         });
         table.case(&format!("{}: rping ends by its own disconnect", path.name()), || {

@@ -127,7 +127,7 @@ fn share_ppm(text: &str) -> Result<u32, String> {
 }
 
 /// Parses `leaf1:3`; the node name itself may contain colons.
-fn port_name(text: &str) -> Result<PortName, String> {
+pub fn port_name(text: &str) -> Result<PortName, String> {
     let parts = text.rsplit_once(':').and_then(|(node, port)| Some((node, port.parse().ok()?)));
     match parts {
         Some((node, port)) if !node.is_empty() => Ok(PortName { node: node.to_owned(), port }),

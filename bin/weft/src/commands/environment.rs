@@ -17,14 +17,14 @@ pub struct EnvironmentArgs {
 
 /// The program that reads a variable, its name, and its effect.
 const VARIABLES: &[(&str, &str, &str)] = &[
-    ("programs", "WEFT_FAULT", "faults in packets: loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7"),
+    ("programs", "WEFT_FAULT", "faults in packets, and failing verbs: loss=1%,seed=7;status=RETRY_EXC_ERR,from=9"),
     ("programs", "WEFT_STRICT", "seed of an adapter that promises no more than it must"),
     ("programs", "WEFT_MPA", "wishes for iWARP connections: crc,markers,revision=1,rtr=write|read|fpdu"),
     ("programs", "WEFT_PCAP", "file (pcapng) that gets the packets sent and received"),
     (
         "programs",
         "WEFT_TRACE",
-        "stderr or a file, then kinds of state,post,cqe,packet,loss,path,copy,share,wake or qp=N",
+        "stderr or a file, then any of state,post,cqe,packet,loss,path,copy,share,wake,fault,qp=N",
     ),
     ("programs", "WEFT_LOOPBACK", "wire: packets even between two programs of one host"),
     ("programs", "WEFT_SHARE", "auto, on or off: whether registered pages become shared ones"),

@@ -17,6 +17,7 @@ pub mod environment;
 mod ethernet;
 mod fabric_manager;
 mod fabric_summary;
+pub mod fault;
 pub mod host_apply;
 pub mod hosts;
 pub mod ip;

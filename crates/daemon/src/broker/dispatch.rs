@@ -6,8 +6,8 @@ use weft_ipc::{Refusal, Request};
 use super::call::{Call, Outcome};
 use super::route::{Route, Routed};
 use super::{
-    Broker, captures, cm, devices, fabric, groups, host_files, host_networks, ledgers, losses, packet_channels, paths,
-    peers, slots, status, streams, umad,
+    Broker, captures, cm, devices, fabric, faults, groups, host_files, host_networks, ledgers, losses, packet_channels,
+    paths, peers, slots, status, streams, umad,
 };
 use crate::host::Host;
 use crate::refusal::{EOPNOTSUPP, refuse};
@@ -28,6 +28,7 @@ pub(super) fn route<H: Host>(request: Request) -> Option<Route<H>> {
         .or_else(host_networks::route)
         .or_else(host_files::route)
         .or_else(captures::route)
+        .or_else(faults::route)
         .or_else(umad::route)
         .or_else(fabric::route);
     match routed {

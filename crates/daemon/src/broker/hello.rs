@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use weft_ipc::{ClientFrame, Hello, HelloStatus, PROTOCOL_VERSION, Purpose, decode};
-use weft_link::FaultSpec;
+use weft_link::FaultPlan;
 
 use super::call::{Call, Outcome};
 use super::sessions::Standing;
@@ -82,8 +82,8 @@ impl Broker {
         client.program = hello.program;
         client.host = virtual_host;
         // A program whose faults do not parse reports that itself.
-        if let Ok(fault) = FaultSpec::parse(&hello.fault) {
-            (client.fault, client.fault_text) = (fault, hello.fault);
+        if let Ok(plan) = FaultPlan::parse(&hello.fault) {
+            (client.faults, client.fault_text) = (plan.packets, hello.fault);
         }
         client.standing = Standing::Session;
         shared.sessions.greet(id, HelloStatus::Welcome, "");

@@ -2,8 +2,9 @@
 //! knows the clients, the devices, the owner of each slot, and each client's permissions.
 //!
 //! `hello` turns bytes into requests, `dispatch` finds a request's feature and checks its rules. Each feature is a file
-//! with its requests (`route`), its state and its handlers: `devices`, `slots`, `status`, `peers`, `ledgers`, `cm`,
-//! `paths`, `groups`, `losses`, `packet_channels`, `captures`, `modules`, `umad`, `fabric`. State that several of them use is in `shared`.
+//! with its requests (rows as in `route`), its state and its handlers: `devices`, `slots`, `status`, `peers`,
+//! `ledgers`, `cm`, `paths`, `groups`, `losses`, `packet_channels`, `captures`, `faults`, `modules`, `umad`, `fabric`.
+//! State that several of them use is in `shared`.
 //! Between requests the server calls [`Broker`] itself, for the fabric's traffic in `traffic`.
 //!
 //! ```text
@@ -21,6 +22,7 @@ mod ethernet;
 mod ethernet_hosts;
 mod ethernet_ports;
 mod fabric;
+mod faults;
 mod groups;
 mod hello;
 mod host_cms;
@@ -106,6 +108,8 @@ pub struct Broker {
     host_files: host_files::HostFiles,
     /// Captures of the fabric's packets.
     captures: captures::Captures,
+    /// Faults of running programs.
+    faults: faults::Faults,
 }
 
 impl Broker {
@@ -124,6 +128,7 @@ impl Broker {
             modules: modules::Modules::default(),
             host_files: host_files::HostFiles::default(),
             captures: captures::Captures::default(),
+            faults: faults::Faults::default(),
         }
     }
 
@@ -211,6 +216,7 @@ impl Broker {
         self.paths.forget(id);
         self.groups.forget(id);
         self.ledgers.close(&self.shared, id, host);
+        self.faults.forget(id);
         if let Some(client) = self.shared.sessions.remove(id)
             && let Some(slot) = client.slot
         {
@@ -231,12 +237,12 @@ impl Broker {
 
     /// Returns whether any client requests faults.
     pub fn any_faults(&self) -> bool {
-        self.shared.sessions.values().any(|client| client.fault != FaultSpec::default())
+        self.shared.sessions.values().any(|client| !client.faults.is_empty())
     }
 
     /// Returns the faults for packets to this client; `None` for none.
-    pub fn faults_of(&self, id: ClientId) -> Option<FaultSpec> {
-        self.shared.sessions.get(id).map(|client| client.fault).filter(|fault| *fault != FaultSpec::default())
+    pub fn faults_of(&self, id: ClientId) -> Option<&[(u32, FaultSpec)]> {
+        self.shared.sessions.get(id).map(|client| client.faults.as_slice()).filter(|faults| !faults.is_empty())
     }
 
     /// Returns whether to accept descriptors that a client sends. Unwanted ones must not even enter this process, which

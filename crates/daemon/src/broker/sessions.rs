@@ -28,7 +28,7 @@ pub(super) struct Client {
     /// Virtual host that it runs as; empty for the machine itself.
     pub host: String,
     /// Faults that it requests, parsed and in its own syntax.
-    pub fault: FaultSpec,
+    pub faults: Vec<(u32, FaultSpec)>,
     pub fault_text: String,
     pub subscribed: bool,
     pub slot: Option<u32>,
@@ -45,7 +45,7 @@ impl Client {
             standing: Standing::New(refused),
             program: String::new(),
             host: String::new(),
-            fault: FaultSpec::default(),
+            faults: Vec::new(),
             fault_text: String::new(),
             subscribed: false,
             slot: None,
@@ -168,6 +168,7 @@ impl Sessions {
                 Event::DeviceRemoved { index } => Some(*index),
                 Event::PeerCame { .. } | Event::PeerGone { .. } | Event::PathChanged { .. } => None,
                 Event::GroupChanged { .. } | Event::StreamOpened(_) | Event::CloseStream { .. } => None,
+                Event::FaultAdded { .. } | Event::FaultRemoved { .. } => None,
                 Event::RefreshLedger | Event::Disconnected | Event::Overrun => None,
             };
             self.tell_all(event, about, |client| client.subscribed);

@@ -18,7 +18,12 @@ use crate::slots::{Choice, ClientId, SlotRules, SlotTable};
 /// The requests of this feature.
 pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
     Routed::Here(match request {
-        Request::AllocateSlot => Rules::PLAIN.saved().to(|broker, call| broker.shared.allocate_slot(call)),
+        Request::AllocateSlot => Rules::PLAIN.saved().to(|broker, call| {
+            let id = call.id;
+            let outcome = broker.shared.allocate_slot(call)?;
+            broker.faults.on_slot(&mut broker.shared, id);
+            Ok(outcome)
+        }),
         Request::Reattach { slot, groups } => {
             Rules::PLAIN.saved().during_recovery().to(move |broker, call| broker.reattach(call, slot, groups))
         }

@@ -20,6 +20,7 @@ use crate::slots::SavedSlot;
 
 mod captures;
 mod dispatch;
+mod faults;
 mod host_files;
 mod host_networks;
 mod ipoib_interfaces;

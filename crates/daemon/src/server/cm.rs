@@ -66,9 +66,9 @@ impl Server {
     fn take_gmp(&mut self, now: Instant, from: &GmpAddress, mad: &MadBytes) {
         if self.broker.any_faults()
             && let Some(client) = self.broker.cm().addressee(from, mad)
-            && let Some(spec) = self.broker.faults_of(client)
+            && let Some(faults) = self.broker.faults_of(client)
         {
-            self.gsi_faults.admit(now, client, &spec, from, mad);
+            self.gsi_faults.admit(now, client, faults, from, mad);
         } else {
             self.broker.cm().handle_gmp(now, from, mad);
         }

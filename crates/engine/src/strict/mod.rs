@@ -14,11 +14,13 @@ mod placement;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use weft_link::FaultSpec;
+
 pub use calls::{Call, dawdle};
 pub use placement::{defer, place};
 
 /// Share of datagrams that later packets overtake, per million.
-pub const DATAGRAMS_LATE_PPM: u32 = 50_000;
+const DATAGRAMS_LATE_PPM: u32 = 50_000;
 
 static ON: AtomicBool = AtomicBool::new(false);
 
@@ -26,6 +28,11 @@ static ON: AtomicBool = AtomicBool::new(false);
 #[inline]
 pub fn on() -> bool {
     ON.load(Ordering::Relaxed)
+}
+
+/// Returns the faults that let datagrams overtake each other.
+pub fn late_datagrams(seed: u64) -> FaultSpec {
+    FaultSpec { late_datagrams_ppm: DATAGRAMS_LATE_PPM, seed, ..FaultSpec::default() }
 }
 
 /// Switches strict mode on.

@@ -21,11 +21,23 @@ pub enum Kind {
     Share,
     /// A thread woke, or was woken.
     Wake,
+    /// A failure was injected.
+    Fault,
 }
 
 impl Kind {
-    const ALL: [Kind; 9] =
-        [Kind::State, Kind::Post, Kind::Cqe, Kind::Packet, Kind::Loss, Kind::Path, Kind::Copy, Kind::Share, Kind::Wake];
+    const ALL: [Kind; 10] = [
+        Kind::State,
+        Kind::Post,
+        Kind::Cqe,
+        Kind::Packet,
+        Kind::Loss,
+        Kind::Path,
+        Kind::Copy,
+        Kind::Share,
+        Kind::Wake,
+        Kind::Fault,
+    ];
 
     /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
@@ -39,6 +51,7 @@ impl Kind {
             Kind::Copy => "copy",
             Kind::Share => "share",
             Kind::Wake => "wake",
+            Kind::Fault => "fault",
         }
     }
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use weft_engine::{Pump, PumpConfig};
 use weft_hca::{AhRequest, MrKeys};
-use weft_link::{FaultSpec, StackConfig};
+use weft_link::{FaultPlan, StackConfig};
 use weft_sys::roce_port::{self, Family};
 use weft_verbs::{
     Access, CqId, CqInit, DeviceAttr, DeviceId, Gid, GidEntry, GidType, Instant, Mtu, PortAttr, PortState, QpAttr,
@@ -73,7 +73,7 @@ impl Node {
                 v6,
                 slot,
                 entropy: u64::from(slot),
-                fault: FaultSpec::parse(fault).unwrap(),
+                faults: FaultPlan::parse(fault).unwrap().packets,
                 capture: None,
                 hops: None,
                 ether: false,

@@ -70,7 +70,7 @@ impl Node {
                 v6: None,
                 slot,
                 entropy: u64::from(slot),
-                fault: weft_link::FaultSpec::parse("").unwrap(),
+                faults: Vec::new(),
                 capture: None,
                 hops: None,
                 ether: false,

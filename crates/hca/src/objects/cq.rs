@@ -113,6 +113,11 @@ impl Cq {
         self.failed
     }
 
+    /// Fails the queue.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+    }
+
     /// Adds a completion; the queue fails if it is full.
     #[inline]
     pub(crate) fn push(&mut self, wc: Wc) -> Pushed {

@@ -1,10 +1,11 @@
 //! Fault injection: `WEFT_FAULT="loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7"`. Random numbers decide which
 //! received packets are lost, damaged, duplicated or delayed. They depend only on the seed and on the number of packets
 //! before, so a run can be repeated as far as its packets come in the same order. Damage happens before the ICRC check,
-//! so that it tests the check.
+//! so that it tests the check. Several specifications may apply at a time, each with random numbers of its own.
 
 mod dice;
 mod held;
+mod plan;
 mod scope;
 mod spec;
 
@@ -16,6 +17,7 @@ use weft_verbs::{Duration, Instant};
 use crate::datagram::Datagram;
 pub use dice::{Dice, Effects, OVERTAKEN_BY_MAX};
 use held::{Held, Late, Owned};
+pub use plan::{FAULTS_BYTES_MAX, FAULTS_MAX, FaultPlan, FaultPlanError};
 pub use scope::{PacketKinds, Scope};
 pub use spec::{FaultSpec, FaultSpecError};
 
@@ -39,14 +41,28 @@ pub struct FaultStats {
     pub overflowed: u64,
 }
 
-/// The fault injector.
+/// One specification in force.
 #[derive(Debug)]
-pub struct Fault {
-    spec: FaultSpec,
+struct Part {
+    /// Its number among the process's faults.
+    number: u32,
     dice: Dice,
-    number: u64,
+    bits_per_second: u64,
     /// When the limited line has carried all packets so far.
     line_free_at: Instant,
+    /// Packets affected.
+    struck: u64,
+}
+
+/// Specifications that concern a packet: a bit for each, by its place.
+type Concerned = u32;
+
+/// The fault injector.
+#[derive(Debug, Default)]
+pub struct Fault {
+    /// At most one for each bit of [`Concerned`].
+    parts: Vec<Part>,
+    number: u64,
     held: BinaryHeap<Reverse<Held>>,
     late: Vec<Late>,
     held_bytes: usize,
@@ -55,23 +71,46 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Makes an injector for a specification.
-    pub fn new(spec: FaultSpec) -> Fault {
-        Fault {
-            spec,
-            dice: Dice::new(spec),
-            number: 0,
-            line_free_at: Instant(0),
-            held: BinaryHeap::new(),
-            late: Vec::new(),
-            held_bytes: 0,
-            stats: FaultStats::default(),
+    /// Makes an injector for numbered specifications.
+    pub fn new(specs: &[(u32, FaultSpec)]) -> Fault {
+        let mut fault = Fault::default();
+        specs.iter().for_each(|(number, spec)| fault.add(*number, *spec));
+        fault
+    }
+
+    /// Adds a specification; one too many is ignored.
+    pub fn add(&mut self, number: u32, spec: FaultSpec) {
+        if self.parts.len() < Concerned::BITS as usize {
+            let (dice, line_free_at) = (Dice::new(spec), Instant(0));
+            self.parts.push(Part { number, dice, bits_per_second: spec.bits_per_second, line_free_at, struck: 0 });
         }
+    }
+
+    /// Removes the specification with a number. Packets that it delays arrive at their time.
+    pub fn remove(&mut self, number: u32) {
+        self.parts.retain(|part| part.number != number);
+    }
+
+    /// Returns how many packets each specification affected, by its number.
+    pub fn strikes(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.parts.iter().map(|part| (part.number, part.struck))
+    }
+
+    /// Draws the effects of all specifications on a packet (BTH first); `None` if none concerns it.
+    fn roll(&mut self, now: Instant, ib: &[u8]) -> Option<(Effects, Concerned)> {
+        let (mut all, mut concerned) = (Effects::default(), 0);
+        for (place, part) in self.parts.iter_mut().enumerate() {
+            let Some(effects) = part.dice.roll(now, ib) else { continue };
+            part.struck += u64::from(effects != Effects::default() || part.bits_per_second > 0);
+            all = all.and(effects);
+            concerned |= 1 << place;
+        }
+        (concerned != 0).then_some((all, concerned))
     }
 
     /// Handles a received packet: `deliver` gets the packets that result now, and those that it overtook.
     pub fn admit(&mut self, now: Instant, datagram: &Datagram<'_>, deliver: &mut impl FnMut(&Datagram<'_>)) {
-        let Some(effects) = self.dice.roll(now, datagram.ib) else {
+        let Some((effects, concerned)) = self.roll(now, datagram.ib) else {
             deliver(datagram);
             self.overtake(deliver);
             return;
@@ -90,11 +129,11 @@ impl Fault {
                 self.late.push(Late { until, overtaken_by, packet: Owned::of(&datagram, datagram.ib.to_vec()) });
             }
         } else {
-            self.pass(now, effects.delay, &datagram, deliver);
+            self.pass(now, (effects.delay, concerned), &datagram, deliver);
         }
         if effects.doubled {
             self.stats.doubled += 1;
-            self.pass(now, effects.delay, &datagram, deliver);
+            self.pass(now, (effects.delay, concerned), &datagram, deliver);
         }
     }
 
@@ -136,11 +175,11 @@ impl Fault {
     fn pass(
         &mut self,
         now: Instant,
-        delay: Duration,
+        (delay, concerned): (Duration, Concerned),
         datagram: &Datagram<'_>,
         deliver: &mut impl FnMut(&Datagram<'_>),
     ) {
-        let at = self.carried_at(now, datagram.ib.len()) + delay;
+        let at = self.carried_at(now, datagram.ib.len(), concerned) + delay;
         if at <= now {
             deliver(datagram);
             self.overtake(deliver);
@@ -151,15 +190,15 @@ impl Fault {
         }
     }
 
-    /// Returns when a line of the requested rate has carried these bytes, after all before them.
-    fn carried_at(&mut self, now: Instant, bytes: usize) -> Instant {
-        if self.spec.bits_per_second == 0 {
-            return now;
-        }
-        let nanoseconds = u128::from(bytes as u64) * 8 * 1_000_000_000 / u128::from(self.spec.bits_per_second);
-        let lasts = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
-        self.line_free_at = self.line_free_at.max(now) + lasts;
-        self.line_free_at
+    /// Returns when the lines of the requested rates, one after another, have carried these bytes after all before them.
+    fn carried_at(&mut self, now: Instant, bytes: usize, concerned: Concerned) -> Instant {
+        let limited = |(place, part): &(usize, &mut Part)| concerned & 1 << place != 0 && part.bits_per_second > 0;
+        self.parts.iter_mut().enumerate().filter(limited).fold(now, |at, (_, part)| {
+            let nanoseconds = u128::from(bytes as u64) * 8 * 1_000_000_000 / u128::from(part.bits_per_second);
+            let lasts = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
+            part.line_free_at = part.line_free_at.max(at) + lasts;
+            part.line_free_at
+        })
     }
 
     /// Counts a delivered packet towards the release of those waiting to be overtaken.
@@ -210,7 +249,7 @@ mod tests {
     }
 
     fn run(spec: &str, packets: u32) -> (Vec<Vec<u8>>, FaultStats) {
-        let mut fault = Fault::new(FaultSpec::parse(spec).unwrap());
+        let mut fault = Fault::new(&FaultPlan::parse(spec).unwrap().packets);
         let mut out = Vec::new();
         for i in 0..packets {
             let now = Instant(u64::from(i) * 1000);
@@ -291,7 +330,7 @@ mod tests {
     #[test]
     fn kinds_of_packets_are_struck_and_counted_alone() {
         let acknowledge = 0x11;
-        let mut fault = Fault::new(FaultSpec::parse("loss=100%,only=ack,from=2,count=1").unwrap());
+        let mut fault = Fault::new(&FaultPlan::parse("loss=100%,only=ack,from=2,count=1").unwrap().packets);
         let mut arrived = Vec::new();
         for (number, opcode) in [0x04, acknowledge, 0x0c, acknowledge, acknowledge, 0x64].into_iter().enumerate() {
             fault.admit(Instant(0), &datagram(&[opcode, number as u8]), &mut |d| arrived.push(d.ib[1]));
@@ -301,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_line_carries_bits_at_its_rate() {
-        let mut fault = Fault::new(FaultSpec::parse("rate=8Mbit,delay=1ms").unwrap());
+        let mut fault = Fault::new(&FaultPlan::parse("rate=8Mbit,delay=1ms").unwrap().packets);
         let mut arrivals = Vec::new();
         for _ in 0..3 {
             fault.admit(Instant(0), &datagram(&[0; 1000]), &mut |_| panic!("it takes time"));
@@ -316,8 +355,25 @@ mod tests {
     }
 
     #[test]
+    fn several_faults_add_up_and_leave_each_other_alone() {
+        let alone = run("loss=10%,seed=3", 1000).0;
+        let with_others = run("dup=0%,corrupt=100%,only=ack;loss=10%,seed=3;delay=1us", 1000).0;
+        assert_eq!(alone, with_others, "the draws of one do not depend on the others");
+        let (out, _) = run("loss=100%,from=1,count=1;loss=100%,from=5,count=2", 10);
+        let arrived: Vec<u32> = out.iter().map(|ib| u32::from_be_bytes(ib[..].try_into().unwrap())).collect();
+        assert_eq!(arrived, [1, 2, 3, 6, 7, 8, 9]);
+        // Two lines, one after the other: 1 ms and 2 ms.
+        let mut fault = Fault::new(&FaultPlan::parse("rate=8Mbit;rate=4Mbit").unwrap().packets);
+        fault.admit(Instant(0), &datagram(&[0; 1000]), &mut |_| panic!("it takes time"));
+        assert_eq!(fault.poll_timeout(), Some(Instant(3_000_000)));
+        fault.remove(1);
+        fault.admit(Instant(50_000_000), &datagram(&[0; 1000]), &mut |_| panic!("it takes time"));
+        assert_eq!(fault.strikes().collect::<Vec<_>>(), [(2, 2)]);
+    }
+
+    #[test]
     fn jitter_delays_each_packet_by_another_time() {
-        let mut fault = Fault::new(FaultSpec::parse("delay=1ms,jitter=1ms,seed=4").unwrap());
+        let mut fault = Fault::new(&FaultPlan::parse("delay=1ms,jitter=1ms,seed=4").unwrap().packets);
         for number in 0..100u8 {
             fault.admit(Instant(0), &datagram(&[number]), &mut |_| panic!("it takes time"));
         }

@@ -1,7 +1,7 @@
 //! Fast path for the most common request, a short SEND with none before it, sent when it is posted.
 //! [`Requester::advance`] does the same in more steps; here the frame goes out first, and the bookkeeping follows.
 
-use weft_verbs::{QpState, QpType, SendFlags, SendOp};
+use weft_verbs::{QpState, QpType, SendFlags, SendOp, WcStatus};
 
 use crate::Env;
 use crate::core::Core;
@@ -60,5 +60,8 @@ impl Requester {
 /// Returns whether a request is one frame that carries its bytes, and waits for nothing.
 #[inline]
 fn is_plain(wqe: &Wqe) -> bool {
-    matches!(wqe.op, SendOp::Send) && wqe.length <= NAMED_MIN && !wqe.flags.contains(SendFlags::FENCE)
+    matches!(wqe.op, SendOp::Send)
+        && wqe.length <= NAMED_MIN
+        && !wqe.flags.contains(SendFlags::FENCE)
+        && wqe.status == WcStatus::Success
 }

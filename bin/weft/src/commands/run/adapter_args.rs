@@ -15,7 +15,7 @@ pub struct AdapterArgs {
     /// Stay in this machine's network: the program has the host's adapters, but not its name and its ib0
     #[arg(long, requires = "host")]
     pub machine_network: bool,
-    /// Inject faults, e.g. loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7
+    /// Inject faults, e.g. loss=1%,dup=1%,delay=1ms,seed=7 or status=RETRY_EXC_ERR,from=9 (semicolon: several)
     #[arg(long, value_name = "SPEC")]
     pub fault: Option<String>,
     /// Promise no more than the specification does: bytes and completions in any order, by this seed

@@ -107,7 +107,7 @@ fn with_own(list: Option<OsString>, own: PathBuf, separators: &[u8]) -> OsString
 /// Checks a fault specification, so that a typo gives an error here instead of a fault that never happens. `from` names
 /// the option or variable that holds it.
 pub fn check_fault(spec: &str, from: &'static str) -> Result<()> {
-    weft_link::FaultSpec::parse(spec).context(from)?;
+    weft_link::FaultPlan::parse(spec).context(from)?;
     Ok(())
 }
 
@@ -136,6 +136,7 @@ mod tests {
         for wrong in ["loss", "loss=abc", "loss=1", "loss=0.01", "lose=1%", "delay=1"] {
             assert!(check_fault(wrong, "--fault").is_err(), "{wrong}");
         }
+        assert!(check_fault(&"loss=1%;".repeat(40), "--fault").is_err());
     }
 
     #[test]

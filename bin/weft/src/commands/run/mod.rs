@@ -250,6 +250,12 @@ struct Found {
     loaded: Vec<&'static Module>,
 }
 
+/// Whether the faults asked for are faults in packets, and not injected failures alone.
+fn damages_packets(args: &RunArgs) -> bool {
+    let spec = args.adapters.fault.clone().or_else(|| std::env::var("WEFT_FAULT").ok());
+    weft_link::FaultPlan::parse(&spec.unwrap_or_default()).is_ok_and(|plan| plan.needs_packets())
+}
+
 /// Options and variables in use that may have no effect on a fabric.
 fn wished(args: &RunArgs) -> unheard::Wished<'static> {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -258,7 +264,7 @@ fn wished(args: &RunArgs) -> unheard::Wished<'static> {
         false => set(name).then_some(name),
     };
     unheard::Wished {
-        fault: from(args.adapters.fault.is_some(), "--fault", "WEFT_FAULT"),
+        fault: from(args.adapters.fault.is_some(), "--fault", "WEFT_FAULT").filter(|_| damages_packets(args)),
         pcap: from(args.adapters.pcap.is_some(), "--pcap", "WEFT_PCAP"),
         wire: std::env::var("WEFT_LOOPBACK").is_ok_and(|value| value == "wire"),
     }

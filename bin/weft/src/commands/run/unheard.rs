@@ -40,7 +40,7 @@ impl Wished<'_> {
     pub fn without_effect(self, packets: bool) -> Vec<String> {
         let mut lines = Vec::new();
         lines.extend(self.fault.map(|from| {
-            format!("{from} has no effect on a fabric: `weft cable errors` and `weft cable drop` damage its cables")
+            format!("{from} has no effect on a fabric's packets: `weft cable errors` and `weft cable drop` damage its cables")
         }));
         lines.extend(self.pcap.filter(|_| !packets).map(|from| {
             format!("{from} captures nothing: no packets pass on this fabric; `weft up --packets` sends every packet")
@@ -77,7 +77,7 @@ mod tests {
         let all = Wished { fault: Some("--fault"), pcap: Some("WEFT_PCAP"), wire: true };
         let lines = all.without_effect(false);
         assert_eq!(lines.len(), 3);
-        assert!(lines[0].starts_with("--fault has no effect"), "{lines:?}");
+        assert!(lines[0].starts_with("--fault has no effect on a fabric's packets"), "{lines:?}");
         assert!(lines[1].starts_with("WEFT_PCAP captures nothing"), "{lines:?}");
         let lines = all.without_effect(true);
         assert_eq!(lines.len(), 2, "a capture works where packets pass: {lines:?}");

@@ -27,6 +27,20 @@ pub struct Effects {
     pub delay: Duration,
 }
 
+impl Effects {
+    /// Adds the effects of another specification.
+    #[must_use]
+    pub fn and(self, other: Effects) -> Effects {
+        Effects {
+            lost: self.lost || other.lost,
+            flipped_bit: self.flipped_bit.or(other.flipped_bit),
+            doubled: self.doubled || other.doubled,
+            overtaken_by: self.overtaken_by.max(other.overtaken_by),
+            delay: self.delay + other.delay,
+        }
+    }
+}
+
 /// Draws the effects on packet after packet. They depend only on the seed and on the packets before.
 #[derive(Debug)]
 pub struct Dice {

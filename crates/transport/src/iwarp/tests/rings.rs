@@ -307,3 +307,21 @@ fn reset_forgets_the_ring_and_another_connection_may_come() {
     p.finish();
     assert_eq!((sends(&mut p, 0), recvs(&mut p, 1)), (vec![(2, DONE)], vec![(8, DONE)]));
 }
+
+#[test]
+fn an_injected_status_ends_the_connection() {
+    let mut p = connected(64);
+    for wr_id in 1..=3 {
+        recv(&mut p, 1, wr_id, &[sge(0x1000, 100)]);
+        let (sges, flags) = ([sge(0, 50)], SendFlags::SIGNALED);
+        let wr = SendWr { wr_id, flags, op: SendOp::Send, sges: &sges, ud: None, xrc_srqn: None };
+        match wr_id {
+            2 => p.qps[0].post_failing_send(p.now, &wr, WcStatus::RetryExcErr, &mut p.worlds[0]).unwrap(),
+            _ => p.qps[0].post_send(p.now, &wr, &mut p.worlds[0]).unwrap(),
+        }
+    }
+    end(&mut p);
+    assert_eq!(sends(&mut p, 0), [(1, DONE), (2, WcStatus::RetryExcErr), (3, WcStatus::WrFlushErr)]);
+    assert_eq!(recvs(&mut p, 1), [(1, DONE), (2, WcStatus::WrFlushErr), (3, WcStatus::WrFlushErr)]);
+    assert!(is_over(&p));
+}

@@ -1,7 +1,7 @@
 //! Parser of shares, times and rates with units: `1%`, `500ppm`, `20us`, `1.5s`, `10Gbit`. A number without a unit is refused, since
 //! `loss=1` could mean one percent or all packets; zero needs no unit.
 
-use weft_verbs::Duration;
+use crate::Duration;
 
 /// A share of 100%, in parts per million.
 pub const PPM_MAX: u32 = 1_000_000;

@@ -1,0 +1,234 @@
+//! A scenario's file: TOML with a seed and steps. Everything that can be wrong with it is found before the first step.
+
+use serde::Deserialize;
+use weft_ipc::fabric::{CableChange, FabricRequest, NodeChange};
+use weft_link::{FaultPlan, units};
+use weft_verbs::Duration;
+
+use super::super::target::TargetArgs;
+use crate::commands::cable::port_name;
+
+/// Latest time and longest duration of a step.
+const TIME_MAX: Duration = Duration::from_secs(86_400);
+/// Steps of a scenario.
+const STEPS_MAX: usize = 1000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    seed: Option<u64>,
+    #[serde(default)]
+    step: Vec<RawStep>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct RawStep {
+    name: Option<String>,
+    at: Option<String>,
+    after: Option<String>,
+    struck: Option<String>,
+    fault: Option<String>,
+    #[serde(rename = "for")]
+    lasting: Option<String>,
+    pid: Option<u32>,
+    command: Option<String>,
+    device: Option<String>,
+    remove: Option<String>,
+    cut: Option<String>,
+    join: Option<String>,
+    off: Option<String>,
+    on: Option<String>,
+}
+
+/// The event from which the time of a step counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Trigger {
+    /// The begin of the scenario.
+    Begin,
+    /// Another step, by its place.
+    Step(usize),
+    /// The first strike of another step's fault.
+    Strike(usize),
+}
+
+/// The effect of a step.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Action {
+    /// Adds a fault, and removes it after a while.
+    Add { spec: String, target: TargetArgs, lasting: Option<Duration> },
+    /// Removes the fault of another step.
+    Remove(usize),
+    /// Changes the fabric.
+    Fabric(FabricRequest),
+}
+
+/// A step.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Step {
+    pub trigger: Trigger,
+    pub delay: Duration,
+    pub action: Action,
+    /// The step in the file's words, for its announcement.
+    pub text: String,
+}
+
+/// Parses a scenario.
+///
+/// # Errors
+/// The first thing that is wrong, with the number of its step.
+pub(super) fn parse(text: &str) -> Result<Vec<Step>, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+    if file.step.is_empty() {
+        return Err("the scenario has no [[step]]".to_owned());
+    }
+    if file.step.len() > STEPS_MAX {
+        return Err(format!("{} steps; a scenario has at most {STEPS_MAX}", file.step.len()));
+    }
+    let read =
+        |(place, raw): (usize, &RawStep)| step(&file, place, raw).map_err(|why| format!("step {}: {why}", place + 1));
+    file.step.iter().enumerate().map(read).collect()
+}
+
+/// Finds the step with a name. Steps wait for earlier ones alone, so that none waits for ever.
+fn earlier(file: &File, place: usize, name: &str) -> Result<usize, String> {
+    let found = file.step.iter().take(place).rposition(|step| step.name.as_deref() == Some(name));
+    found.ok_or_else(|| format!("no step before it has name = \"{name}\""))
+}
+
+fn fault_step(file: &File, place: usize, name: &str) -> Result<usize, String> {
+    let found = earlier(file, place, name)?;
+    let adds = file.step.get(found).is_some_and(|step| step.fault.is_some());
+    if adds { Ok(found) } else { Err(format!("step \"{name}\" adds no fault")) }
+}
+
+fn step(file: &File, place: usize, raw: &RawStep) -> Result<Step, String> {
+    let parsed = |text: &Option<String>| text.as_deref().map(|text| units::time(text, TIME_MAX)).transpose();
+    let trigger = match (&raw.after, &raw.struck) {
+        (None, None) => Trigger::Begin,
+        (Some(name), None) => Trigger::Step(earlier(file, place, name)?),
+        (None, Some(name)) => Trigger::Strike(fault_step(file, place, name)?),
+        _ => return Err("after and struck exclude each other".to_owned()),
+    };
+    let delay = parsed(&raw.at).map_err(|why| format!("at: {why}"))?.unwrap_or_default();
+    let lasting = parsed(&raw.lasting).map_err(|why| format!("for: {why}"))?;
+    let is_limited = lasting.is_some() || raw.pid.is_some() || raw.command.is_some() || raw.device.is_some();
+    if is_limited && raw.fault.is_none() {
+        return Err("for, pid, command and device belong to fault".to_owned());
+    }
+    let (action, text) = action(file, place, raw, lasting)?;
+    Ok(Step { trigger, delay, action, text })
+}
+
+fn action(file: &File, place: usize, raw: &RawStep, lasting: Option<Duration>) -> Result<(Action, String), String> {
+    let cable = |verb: &str, ends: &str, change: CableChange| {
+        let mut ends = ends.split_whitespace();
+        let a = port_name(ends.next().unwrap_or_default())?;
+        let b = ends.next().map(port_name).transpose()?;
+        let text = format!("{verb} {}", raw.cut.as_ref().or(raw.join.as_ref()).map_or("", String::as_str));
+        Ok((Action::Fabric(FabricRequest::Cable { a, b, change }), text))
+    };
+    let node = |verb: &str, name: &str, change: NodeChange| {
+        (Action::Fabric(FabricRequest::Node { name: name.to_owned(), change }), format!("{verb} {name}"))
+    };
+    match (&raw.fault, &raw.remove, &raw.cut, &raw.join, &raw.off, &raw.on) {
+        (Some(spec), None, None, None, None, None) => {
+            let spec = seeded(spec, file.seed, place)?;
+            let target = TargetArgs { pid: raw.pid, command: raw.command.clone(), device: raw.device.clone() };
+            let (_, text) = target.apply(&spec)?;
+            Ok((Action::Add { spec, target, lasting }, text))
+        }
+        (None, Some(name), None, None, None, None) => {
+            Ok((Action::Remove(fault_step(file, place, name)?), format!("end of {name}")))
+        }
+        (None, None, Some(ends), None, None, None) => cable("cut", ends, CableChange::Cut),
+        (None, None, None, Some(ends), None, None) => cable("join", ends, CableChange::Join),
+        (None, None, None, None, Some(name), None) => Ok(node("off", name, NodeChange::Off)),
+        (None, None, None, None, None, Some(name)) => Ok(node("on", name, NodeChange::On)),
+        _ => Err("one of fault, remove, cut, join, off and on is needed".to_owned()),
+    }
+}
+
+/// Checks the specification of a fault, and gives it a seed if it has none and needs one: steps of one scenario differ in theirs.
+fn seeded(spec: &str, seed: Option<u64>, place: usize) -> Result<String, String> {
+    let mut plan = FaultPlan::default();
+    plan.add(1, spec).map_err(|error| error.to_string())?;
+    if spec.contains(';') {
+        return Err("two faults: make two steps of them".to_owned());
+    }
+    let has_seed = spec.split(',').any(|part| part.trim_start().starts_with("seed"));
+    let is_random = plan.needs_packets() || plan.injections.iter().any(|(_, failure)| failure.scope.chance_ppm > 0);
+    Ok(match seed {
+        Some(seed) if is_random && !has_seed => format!("{spec},seed={}", seed.wrapping_add(place as u64)),
+        _ => spec.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_understood() {
+        let steps = parse(
+            r#"
+            seed = 7
+            [[step]]
+            name = "loss"
+            at = "2s"
+            fault = "loss=2%"
+            for = "3s"
+            command = "ib_write_bw"
+            [[step]]
+            struck = "loss"
+            at = "100ms"
+            fault = "event=PORT_ERR,for=1s"
+            device = "rxe0"
+            [[step]]
+            after = "loss"
+            remove = "loss"
+            [[step]]
+            at = "5s"
+            cut = "leaf1:3 spine1:1"
+            [[step]]
+            on = "node3"
+            [[step]]
+            fault = "status=GENERAL_ERR,chance=1%"
+            "#,
+        )
+        .unwrap();
+        let triggers: Vec<Trigger> = steps.iter().map(|step| step.trigger).collect();
+        let begin = Trigger::Begin;
+        assert_eq!(triggers, [begin, Trigger::Strike(0), Trigger::Step(0), begin, begin, begin]);
+        let texts: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
+        let (port, random) = ("event=PORT_ERR,for=1s,device=rxe0", "status=GENERAL_ERR,chance=1%,seed=12");
+        assert_eq!(texts, ["loss=2%,seed=7", port, "end of loss", "cut leaf1:3 spine1:1", "on node3", random]);
+        assert_eq!(steps[1].delay, Duration::from_millis(100));
+        assert!(matches!(&steps[0].action, Action::Add { lasting: Some(time), .. } if time.as_secs() == 3));
+    }
+
+    #[test]
+    fn mistakes_are_found_before_the_first_step() {
+        for (text, part) in [
+            ("seed = 1", "no [[step]]"),
+            ("[[step]]\nfault = \"loss=1\"", "step 1: loss=1"),
+            ("[[step]]\nat = \"2\"\nfault = \"loss=1%\"", "step 1: at: a time needs its unit"),
+            ("[[step]]\nfalt = \"loss=1%\"", "unknown field `falt`"),
+            ("[[step]]\nfault = \"loss=1%\"\noff = \"node1\"", "one of fault"),
+            ("[[step]]\nat = \"1s\"", "one of fault"),
+            ("[[step]]\noff = \"node1\"\nfor = \"1s\"", "belong to fault"),
+            ("[[step]]\nremove = \"x\"", "no step before it has name = \"x\""),
+            (
+                "[[step]]\nname = \"x\"\noff = \"n\"\n[[step]]\nstruck = \"x\"\non = \"n\"",
+                "step 2: step \"x\" adds no fault",
+            ),
+            ("[[step]]\nname = \"x\"\nafter = \"x\"\non = \"n\"", "no step before"),
+            ("[[step]]\ncut = \"leaf1\"", "an end is NODE:PORT"),
+            ("[[step]]\nfault = \"loss=1%;dup=1%\"", "step 1:"),
+            ("[[step]]\nfault = \"loss=1%\"\ndevice = \"rxe0\"", "faults in packets"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

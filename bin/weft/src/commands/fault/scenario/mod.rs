@@ -1,0 +1,200 @@
+//! `weft fault run`: a scenario of faults, beside a program or for those that run already.
+
+mod file;
+mod schedule;
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use weft_ipc::{Client, FaultEntry, FaultTarget, RequestError, Spawn};
+use weft_tool::fabric::spell;
+
+use super::session::connect;
+use super::target::{TargetArgs, count_processes};
+use crate::commands::cable;
+use crate::outln;
+use file::{Action, Step};
+use schedule::{Due, Schedule};
+
+/// Time between two looks whether the program still runs.
+const PROGRAM_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Options of `weft fault run`.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// File with the steps (TOML)
+    scenario: PathBuf,
+    /// Program to run under `weft run`; faults without command and pid concern it, and end with it
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+/// Runs a scenario; the program's exit status is passed on.
+///
+/// # Errors
+/// The file is wrong, the program does not start, or a step fails.
+pub fn run(args: &RunArgs) -> Result<ExitCode, String> {
+    let name = args.scenario.display();
+    let text = std::fs::read_to_string(&args.scenario).map_err(|error| format!("{name}: {error}"))?;
+    let steps = file::parse(&text).map_err(|error| format!("{name}: {error}"))?;
+    let mut play = Play {
+        client: connect(Spawn::IfNeeded)?,
+        begin: Instant::now(),
+        steps: &steps,
+        numbers: vec![None; steps.len()],
+        program: args.program.first().map(file_name),
+    };
+    let mut program = start(&args.program)?;
+    let ended = play.run(program.as_mut());
+    let program_ended = match (&mut program, &ended) {
+        (Some(program), Err(_)) => program.kill().and_then(|()| program.wait()),
+        (Some(program), Ok(_)) => program.wait(),
+        (None, _) => return ended.map(|()| ExitCode::SUCCESS).inspect(|_| play.report_left()),
+    };
+    // Faults of a program that is gone concern others of its name.
+    let removed = play.remove_left();
+    ended.and(removed)?;
+    program_ended.map(exit_code).map_err(|error| error.to_string())
+}
+
+fn file_name(program: &OsString) -> String {
+    let path = Path::new(program);
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+fn start(words: &[OsString]) -> Result<Option<Child>, String> {
+    if words.is_empty() {
+        return Ok(None);
+    }
+    let weft = std::env::current_exe().map_err(|error| format!("the path of this command: {error}"))?;
+    let child = Command::new(weft).args(["run", "--"]).args(words).spawn();
+    child.map(Some).map_err(|error| format!("weft run does not start: {error}"))
+}
+
+/// Returns the exit code that a shell would report.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+struct Play<'a> {
+    client: Client,
+    begin: Instant,
+    steps: &'a [Step],
+    /// Numbers of the faults that steps added.
+    numbers: Vec<Option<u32>>,
+    /// Name of the program that the scenario runs.
+    program: Option<String>,
+}
+
+impl Play<'_> {
+    /// Does the steps at their times, until none is left or the program ends.
+    fn run(&mut self, mut program: Option<&mut Child>) -> Result<(), String> {
+        let mut schedule = Schedule::new(self.steps);
+        loop {
+            let watched = schedule.watched();
+            if !watched.is_empty() {
+                self.look_for_strikes(&mut schedule, &watched)?;
+            }
+            while let Some(due) = schedule.take(self.begin.elapsed()) {
+                self.do_step(due)?;
+            }
+            let now = self.begin.elapsed();
+            let next = schedule.poll_timeout(now);
+            let wait = match (&mut program, next) {
+                (None, None) => return Ok(()),
+                (None, Some(next)) => next.saturating_sub(now),
+                (Some(program), next) => {
+                    if program.try_wait().map_err(|error| error.to_string())?.is_some() {
+                        return Ok(());
+                    }
+                    next.map_or(PROGRAM_INTERVAL, |next| next.saturating_sub(now).min(PROGRAM_INTERVAL))
+                }
+            };
+            std::thread::sleep(wait);
+        }
+    }
+
+    fn look_for_strikes(&mut self, schedule: &mut Schedule<'_>, watched: &[usize]) -> Result<(), String> {
+        self.client.refresh_ledgers().map_err(spell)?;
+        let faults = self.client.list_faults().map_err(spell)?;
+        for place in watched {
+            let number = self.numbers.get(*place).copied().flatten();
+            if faults.iter().any(|fault| Some(fault.number) == number && fault.struck > 0) {
+                schedule.on_strike(*place, self.begin.elapsed());
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&self, text: &str) {
+        outln!("{:9.3} s  {text}", self.begin.elapsed().as_secs_f64());
+    }
+
+    fn do_step(&mut self, due: Due) -> Result<(), String> {
+        let (place, is_end) = match due {
+            Due::Step(place) => (place, false),
+            Due::End(place) => (place, true),
+        };
+        let Some(step) = self.steps.get(place) else { return Ok(()) };
+        let failed = |why: String| format!("step {} ({}): {why}", place + 1, step.text);
+        if is_end {
+            return self.remove(place).map_err(failed);
+        }
+        match &step.action {
+            Action::Add { spec, target, .. } => self.add(place, step, spec, target).map_err(failed),
+            Action::Remove(other) => self.remove(*other).map_err(failed),
+            Action::Fabric(request) => {
+                cable::send(request).map_err(failed)?;
+                self.say(&step.text);
+                Ok(())
+            }
+        }
+    }
+
+    fn add(&mut self, place: usize, step: &Step, spec: &str, target: &TargetArgs) -> Result<(), String> {
+        let (target, spec) = target.apply(spec)?;
+        let target = match (target, &self.program) {
+            (FaultTarget::All, Some(program)) => FaultTarget::Command(program.clone()),
+            (target, _) => target,
+        };
+        let FaultEntry { number, processes, without_packets, .. } =
+            self.client.add_fault(&spec, target).map_err(spell)?;
+        let note = match without_packets {
+            0 => String::new(),
+            count => format!("; no effect on {count} of them: no packets"),
+        };
+        self.say(&format!("fault {number}: {} ({}{note})", step.text, count_processes(processes)));
+        if let Some(known) = self.numbers.get_mut(place) {
+            *known = Some(number);
+        }
+        Ok(())
+    }
+
+    /// Removes the fault of a step, unless it is gone.
+    fn remove(&mut self, place: usize) -> Result<(), String> {
+        let Some(number) = self.numbers.get_mut(place).and_then(Option::take) else { return Ok(()) };
+        match self.client.remove_faults(Some(number)) {
+            // The user has removed it already.
+            Err(RequestError::Refused(refusal)) if refusal.errno == libc::ENOENT => return Ok(()),
+            removed => removed.map_err(spell)?,
+        };
+        self.say(&format!("end of fault {number}: {}", self.steps.get(place).map_or("", |step| step.text.as_str())));
+        Ok(())
+    }
+
+    fn remove_left(&mut self) -> Result<(), String> {
+        (0..self.steps.len()).try_for_each(|place| self.remove(place))
+    }
+
+    /// Names the faults that outlast the scenario.
+    fn report_left(&self) {
+        for number in self.numbers.iter().flatten() {
+            outln!("fault {number} stays; `weft fault del {number}` removes it");
+        }
+    }
+}
