@@ -26,6 +26,8 @@ pub const PURE: &[&str] = &[
     "weft-srp",
     "weft-rds",
     "weft-check",
+    "weft-record",
+    "weft-explain",
 ];
 
 /// Height of every crate. A new crate needs a line here, or the check fails.
@@ -47,11 +49,14 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-srp", 0),
     ("weft-rds", 0),
     ("weft-check", 2),
+    ("weft-record", 2),
+    ("weft-explain", 3),
     // Crates below the I/O line, and those that use them.
     ("weft-sys", 0),
     ("weft-shm", 2),
     ("weft-ipc", 4),
     ("weft-link", 4),
+    ("weft-recorder", 4),
     ("weft-daemon", 5),
     ("weft-engine", 5),
     // The C ABI.
@@ -91,6 +96,7 @@ const PURE_EXTERNAL: &[&str] = &[
     "bitflags",
     "crc32c",
     "crc32fast",
+    "flate2",
     "rand_xoshiro",
     "rustc-hash",
     "serde",

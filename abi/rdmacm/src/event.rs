@@ -102,6 +102,14 @@ impl Event {
         (if len == 0 { null() } else { self.private_data.as_ptr().cast() }, len as u8)
     }
 
+    /// Returns the number of its identifier's queue pair, for records; 0 if there is none. A request's new identifier has
+    /// none yet.
+    pub(crate) fn qp_num(&self) -> u32 {
+        // SAFETY: the owner lives until this event is acknowledged.
+        let owner = unsafe { &*self.owner };
+        if self.public.id == owner.public() { owner.state.lock().qp_num } else { 0 }
+    }
+
     /// Turns the event into an error if its handling failed.
     pub(crate) fn turn(&mut self, result: Result<(), c_int>, kind: rdma_cm_event_type) {
         if let Err(errno) = result {

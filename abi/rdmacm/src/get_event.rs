@@ -18,7 +18,7 @@ use crate::event::Event;
 use crate::group::Group;
 use crate::id::Id;
 use crate::verbs::ibv_attach_mcast;
-use crate::{answer, migrate, qp_state, registry};
+use crate::{answer, migrate, qp_state, record, registry};
 
 /// Delay before a thread that comes to a destroyed channel gets its error. Had it come a moment earlier it would wait
 /// for good. A program that is about to exit ends meanwhile, and with its own status: rping of rdma-core 44 exits with
@@ -53,6 +53,7 @@ pub unsafe extern "C" fn rdma_get_cm_event(channel: *mut rdma_event_channel, eve
             },
         };
         if let Some(made) = made {
+            record::on_event(&made);
             // SAFETY: the caller's place for the event.
             unsafe { *event = Box::into_raw(made).cast() };
             return 0;

@@ -54,6 +54,9 @@ pub(crate) struct State {
     pub(crate) connect: Vec<u8>,
     /// Attributes for the connections of a listening endpoint.
     pub(crate) qp_init_attr: Option<ibv_qp_init_attr>,
+    /// Number of the queue pair that `rdma_create_qp` made; 0 for none. The program may have destroyed the structure that
+    /// the public part points to.
+    pub(crate) qp_num: u32,
     pub(crate) groups: Vec<Arc<Group>>,
     pub(crate) resolving_addrinfo: bool,
     pub(crate) resolved_addrinfo: *mut rdma_addrinfo,
@@ -94,6 +97,7 @@ impl Id {
             remote_ece: NO_ECE,
             connect: Vec::new(),
             qp_init_attr: None,
+            qp_num: 0,
             groups: Vec::new(),
             resolving_addrinfo: false,
             resolved_addrinfo: null_mut(),

@@ -39,6 +39,7 @@ mod paths;
 mod qp;
 mod qp_attr;
 mod qp_state;
+mod record;
 mod registry;
 mod resolve;
 mod route;

@@ -88,6 +88,7 @@ unsafe fn create(id: *mut rdma_cm_id, attr: *mut ibv_qp_init_attr_ex) -> Result<
             Ok(qp) => {
                 (*id).pd = (*qp).pd;
                 (*id).qp = qp;
+                this.state.lock().qp_num = (*qp).qp_num;
                 Ok(())
             }
             Err(errno) => {
@@ -143,6 +144,7 @@ pub unsafe extern "C" fn rdma_destroy_qp(id: *mut rdma_cm_id) {
     }
     // SAFETY: the program's identifier.
     unsafe {
+        Id::of(id).state.lock().qp_num = 0;
         let qp = std::mem::replace(&mut (*id).qp, null_mut());
         if !qp.is_null() {
             ibv_destroy_qp(qp);

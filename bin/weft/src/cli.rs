@@ -3,8 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    cable, capture, cdi, check, cm, daemon, dev, diagnose, doctor, env, environment, fault, host_apply, hosts, link,
-    manual, metrics, monitor, node, pingall, qp, resource, run, sm, stat, status, system, top, topology, up,
+    cable, capture, cdi, check, cm, daemon, dev, diagnose, doctor, env, environment, explain, fault, host_apply, hosts,
+    link, manual, metrics, monitor, node, pingall, qp, record, resource, run, sm, stat, status, system, top, topology,
+    up,
 };
 
 /// RDMA without the hardware: unmodified verbs programs over real RoCE v2 packets.
@@ -30,6 +31,13 @@ pub enum Command {
     /// A library in each process of the program watches its calls and completions. The reports come when the program
     /// has ended; its exit status is passed on, or replaced by 99 if an error was found.
     Check(Box<check::CheckArgs>),
+    /// Run a program and record what happens to its queue pairs: weft record -- PROGRAM
+    ///
+    /// Each process keeps set-up, posts, packets, losses, completions and events in a ring of bounded size, which is
+    /// readable however the process ends. weft explain reads the file.
+    Record(Box<record::RecordArgs>),
+    /// Tell why a recorded connection broke: weft explain weft.record
+    Explain(explain::ExplainArgs),
     /// Start a shell as a host of the fabric
     Shell(hosts::ShellArgs),
     /// Run a program on many hosts of the fabric: weft exec node[1-8] -- hostname, weft exec --all -- hostname

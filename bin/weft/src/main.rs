@@ -52,6 +52,8 @@ fn run() -> ExitCode {
         Command::Demo(args) => commands::demo::run(&args),
         Command::Run(args) => commands::run::run(&args),
         Command::Check(args) => commands::check::run(&args),
+        Command::Record(args) => commands::record::run(&args),
+        Command::Explain(args) => commands::explain::run(&args),
         Command::Shell(args) => commands::hosts::shell(&args),
         Command::Exec(args) => commands::hosts::exec(&args),
         Command::Rsh(args) => commands::hosts::rsh(&args),

@@ -1,7 +1,9 @@
-//! Options from the environment: `WEFT_FAULT`, `WEFT_PCAP`, `WEFT_LOOPBACK`, `WEFT_SHARE`, `WEFT_STRICT`, `WEFT_TRACE` (and
-//! `WEFT_LOG`, see [`crate::log`]). The first open of a device reads them and fails on a value that it cannot parse, so
-//! that a test that requests faults never runs without them. A program with rights that its caller lacks (set-user-ID)
-//! ignores them.
+//! Options from the environment: `WEFT_FAULT`, `WEFT_PCAP`, `WEFT_LOOPBACK`, `WEFT_SHARE`, `WEFT_STRICT`, `WEFT_TRACE`,
+//! `WEFT_RECORD` (and `WEFT_LOG`, see [`crate::log`]). The first open of a device reads them and fails on a value that it
+//! cannot parse, so that a test that requests faults never runs without them. A program with rights that its caller lacks
+//! (set-user-ID) ignores them.
+
+use std::path::PathBuf;
 
 use weft_ipc::FAULT_BYTES_MAX;
 use weft_link::wrap::pcap::Capture;
@@ -66,6 +68,12 @@ pub fn strict() -> Result<Option<u64>, EngineError> {
 /// Returns the trace's destination and filter.
 pub fn trace() -> Result<String, EngineError> {
     text_of("WEFT_TRACE")
+}
+
+/// Returns the directory of records, if there shall be one.
+pub fn record() -> Option<PathBuf> {
+    let name = std::env::var_os(weft_recorder::VARIABLE).filter(|name| !name.is_empty())?;
+    (!weft_sys::process::gained_privilege()).then(|| name.into())
 }
 
 fn text_of(variable: &str) -> Result<String, EngineError> {

@@ -17,6 +17,7 @@ use crate::error::EngineError;
 use crate::events::{ContextId, SharedSinks};
 use crate::memory;
 use crate::pump::Pump;
+use crate::record::Extent;
 use crate::session::{Change, Session};
 use crate::share::Sharing;
 use crate::sources::Sources;
@@ -131,6 +132,7 @@ impl Engine {
         strict::dawdle(Call::Send);
         let polling = self.driver.is_parked();
         self.enter_at(
+            Extent::Some,
             |pump| pump.time(polling),
             |pump, now| {
                 self.driver.on_post();
@@ -146,13 +148,13 @@ impl Engine {
     #[inline]
     pub fn post_recv<R>(&self, f: impl FnOnce(&mut Adapter) -> Result<R, VerbsError>) -> Result<R, VerbsError> {
         strict::dawdle(Call::Receive);
-        self.enter_at(Pump::turned_at, |pump, _| f(&mut pump.hca))
+        self.enter_at(Extent::Some, Pump::turned_at, |pump, _| f(&mut pump.hca))
     }
 
     /// Locks, calls, unlocks, delivers events; sends nothing. For queries.
     #[inline]
     pub fn query<R>(&self, f: impl FnOnce(&mut Adapter, Instant) -> Result<R, VerbsError>) -> Result<R, VerbsError> {
-        self.enter_at(|pump| pump.time(true), |pump, now| f(&mut pump.hca, now))
+        self.enter_at(Extent::Nothing, |pump| pump.time(true), |pump, now| f(&mut pump.hca, now))
     }
 
     #[inline]
@@ -160,12 +162,13 @@ impl Engine {
         &self,
         f: impl FnOnce(&mut Pump, Instant) -> Result<R, VerbsError>,
     ) -> Result<R, VerbsError> {
-        self.enter_at(|_| clock::now(), f)
+        self.enter_at(Extent::Everything, |_| clock::now(), f)
     }
 
     #[inline]
     fn enter_at<R>(
         &self,
+        extent: Extent,
         time: impl FnOnce(&Pump) -> Instant,
         f: impl FnOnce(&mut Pump, Instant) -> Result<R, VerbsError>,
     ) -> Result<R, VerbsError> {
@@ -178,7 +181,7 @@ impl Engine {
         };
         let now = if pump.hca.injects() { pump.exact_time() } else { time(pump) };
         let result = f(pump, now);
-        self.leave(guard);
+        self.leave_after(guard, extent);
         result
     }
 
@@ -198,10 +201,23 @@ impl Engine {
 
     /// Unlocks after a turn: wakes the background thread if it would sleep too long, delivers events.
     #[inline]
-    pub(crate) fn leave(&self, mut guard: MutexGuard<'_, Option<Pump>>) {
+    pub(crate) fn leave(&self, guard: MutexGuard<'_, Option<Pump>>) {
+        self.leave_after(guard, Extent::Everything);
+    }
+
+    /// As [`Engine::leave`], after a call or turn that changed no more than this.
+    #[inline]
+    pub(crate) fn leave_after(&self, mut guard: MutexGuard<'_, Option<Pump>>, extent: Extent) {
         let Some(pump) = guard.as_mut() else { return };
         if trace::on() {
             trace::observe(clock::now(), pump.hca.qps());
+        }
+        if let Some(record) = &mut pump.record
+            && record.is_due(extent)
+        {
+            let now = clock::now();
+            record.observe(now, &pump.hca, extent);
+            record.link(now, pump.stack.stats(), None);
         }
         memory::place();
         if pump.hca.has_injected() {
@@ -229,6 +245,9 @@ impl Engine {
             pump.instruments.channel_wakeups += rings as u64;
             if trace::on() {
                 trace::told(clock::now(), &events);
+            }
+            if let Some(record) = &pump.record {
+                record.delivered(clock::now(), &events);
             }
         }
         let sinks = self.sinks.lock();
@@ -307,7 +326,12 @@ impl Engine {
                     Change::Set(device) => pump.hca.set_device(device.id, device.attr),
                     Change::Removed(id) => pump.hca.remove_device(id),
                     Change::Came(slot) => met.push(slot),
-                    Change::Gone(slot, generation) => pump.hca.peers().on_gone(slot, generation),
+                    Change::Gone(slot, generation) => {
+                        if let Some(record) = &pump.record {
+                            record.peer_gone(now, slot, generation);
+                        }
+                        pump.hca.peers().on_gone(slot, generation);
+                    }
                     Change::Path(path, open) => pump.on_path_changed(path, open),
                     Change::Group(path) => pump.hca.paths().on_group_changed(path),
                     Change::FabricLost => {

@@ -13,6 +13,7 @@ use weft_transport::Passed;
 use weft_transport::peers::PeerId;
 use weft_verbs::{Qpn, VerbsError};
 
+use crate::clock;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::known_paths::KnownPaths;
@@ -63,6 +64,9 @@ impl Engine {
         if let Some(pump) = guard.as_mut() {
             pump.hca.paths().set_qp(qpn, reply.map(|reply| reply.path));
             pump.hca.set_path_open(qpn, reply.is_none_or(|reply| reply.open));
+            if let (Some(record), Some(reply)) = (&pump.record, reply) {
+                record.fabric_path(clock::now(), qpn, reply.open);
+            }
         }
         self.driver.unlock(guard);
     }
@@ -150,14 +154,22 @@ impl Engine {
 impl Pump {
     /// Handles the daemon's message that a path opened or closed.
     pub(crate) fn on_path_changed(&mut self, path: u32, open: bool) {
-        let qps = self.hca.paths().on_changed(path, open);
-        qps.into_iter().for_each(|qpn| self.hca.set_path_open(qpn, open));
+        for qpn in self.hca.paths().on_changed(path, open) {
+            self.hca.set_path_open(qpn, open);
+            if let Some(record) = &self.record {
+                record.fabric_path(clock::now(), qpn, open);
+            }
+        }
     }
 
     /// Handles the loss of the daemon: every path is closed.
     pub(crate) fn on_fabric_lost(&mut self) {
-        let qps = self.hca.paths().on_lost();
-        qps.into_iter().for_each(|qpn| self.hca.set_path_open(qpn, false));
+        if let Some(record) = &self.record {
+            record.fabric_lost(clock::now());
+        }
+        for qpn in self.hca.paths().on_lost() {
+            self.hca.set_path_open(qpn, false);
+        }
     }
 
     /// Takes the fabric traffic counted since the last call.

@@ -4,6 +4,7 @@ use weft_verbs::{Duration, QpId};
 
 use crate::engine::Engine;
 use crate::pump::Pump;
+use crate::record::Extent;
 use crate::{clock, fabric, trace};
 
 impl Engine {
@@ -65,6 +66,10 @@ impl Engine {
                 fabric::tell_losses(session, pump.take_fabric_losses());
             }
             trace::flush();
+            if let Some(record) = &mut pump.record {
+                record.observe(clock::now(), &pump.hca, Extent::Everything);
+                record.end();
+            }
         }
     }
 }

@@ -36,6 +36,7 @@ mod multicast;
 mod open;
 mod polling;
 mod pump;
+mod record;
 mod regions;
 mod same_host;
 mod session;

@@ -13,7 +13,7 @@ use crate::events::{ContextId, EventSink};
 use crate::pump::{Pump, PumpConfig};
 use crate::session::Session;
 use crate::sources::Sources;
-use crate::{background, clock, config, singleton, strict, trace};
+use crate::{background, clock, config, record, singleton, strict, trace};
 
 impl Engine {
     /// Opens a device; `sink` receives events until [`Engine::close`]. The first open gets the process its slot, its
@@ -89,6 +89,7 @@ impl Engine {
                 hops,
             },
         });
+        pump.record = record::start();
         if by_hops {
             pump.hca.send_fabric_packets();
         }

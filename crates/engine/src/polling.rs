@@ -6,6 +6,8 @@ use weft_verbs::{CqId, Duration, VerbsError, Wc};
 
 use crate::engine::{CLOSED, DEAD, Engine};
 use crate::memory_wait::Ended;
+use crate::pump::Pump;
+use crate::record::Extent;
 use crate::{clock, trace};
 
 /// How long a poll that took the last completion continues.
@@ -33,7 +35,7 @@ impl Engine {
             came = pump.turn_briefly();
             polled = pump.hca.poll_cq(cq, out);
         }
-        trace_polled(&polled, out);
+        trace_polled(pump, &polled, out);
         // A brief turn that finds nothing does not read the clock. A turn without arrivals may still have completed
         // sends.
         let must_yield = match came {
@@ -46,7 +48,7 @@ impl Engine {
         };
         let found = matches!(polled, Ok(1..));
         let goes_on = found && pump.memory_wait.goes_on() && pump.hca.cq_len(cq) == 0;
-        self.leave(guard);
+        self.leave_after(guard, extent_of(came));
         if must_yield {
             return self.poll_after_yield(cq, out);
         }
@@ -65,12 +67,13 @@ impl Engine {
             return Err(CLOSED);
         };
         pump.yielding.on_yield(yielded, pump.instruments.arrivals);
-        if pump.turn(yielded.back_at, false) > 0 {
+        let came = pump.turn(yielded.back_at, false);
+        if came > 0 {
             pump.yielding.on_arrival();
         }
         let polled = pump.hca.poll_cq(cq, out);
-        trace_polled(&polled, out);
-        self.leave(guard);
+        trace_polled(pump, &polled, out);
+        self.leave_after(guard, extent_of(Some(came)));
         polled
     }
 
@@ -102,7 +105,7 @@ impl Engine {
                 pump.memory_wait.on_ended(ended, now);
             }
             let must_yield = ended.is_none() && (pump.yielding.must_yield(now) || is_over);
-            self.leave(guard);
+            self.leave_after(guard, extent_of(Some(came)));
             match ended {
                 Some(Ended::TimedOut) => return self.driver.wake(),
                 Some(_) => return,
@@ -116,12 +119,22 @@ impl Engine {
     }
 }
 
-/// Traces the completions that a poll took.
+/// Returns how many queue pairs a turn may have changed that brought so many frames and datagrams.
+fn extent_of(came: Option<usize>) -> Extent {
+    if matches!(came, Some(1..)) { Extent::Some } else { Extent::Nothing }
+}
+
+/// Traces and records the completions that a poll took.
 #[inline]
-fn trace_polled(polled: &Result<usize, VerbsError>, out: &[Wc]) {
+fn trace_polled(pump: &mut Pump, polled: &Result<usize, VerbsError>, out: &[Wc]) {
     if trace::on()
         && let Ok(count) = *polled
     {
         trace::polled(clock::now(), out.get(..count).unwrap_or_default());
+    }
+    if let Some(record) = &mut pump.record
+        && let Ok(count @ 1..) = *polled
+    {
+        record.polled(clock::now(), out.get(..count).unwrap_or_default());
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use weft_hca::{Hca, HcaConfig, HcaUsage};
 use weft_link::{NULL_MEMORY, Stack, StackConfig};
 use weft_shm::AdaptiveYield;
-use weft_transport::TxBatch;
+use weft_transport::{RxPacket, TxBatch};
 use weft_verbs::{Duration, Event, Instant};
 
 use crate::adapter::{Adapter, Process};
@@ -17,6 +17,7 @@ use crate::gather::Gather;
 use crate::instruments::Instruments;
 use crate::memory;
 use crate::memory_wait::MemoryWait;
+use crate::record::Recording;
 use crate::socket_poll::SocketPollInterval;
 use crate::streams::{Arrivals, Streams};
 use crate::trace;
@@ -68,6 +69,8 @@ pub struct Pump {
     pub instruments: Instruments,
     /// Faults that a user added while the program runs.
     pub faults: AddedFaults,
+    /// The record for `weft explain`, if one is written.
+    pub record: Option<Box<Recording>>,
     /// When to report the process's object counts to the daemon, if they may have changed.
     report_at: Option<Instant>,
     /// Whether the links pass on traffic class and hop limit.
@@ -81,6 +84,18 @@ pub struct Pump {
 impl std::fmt::Debug for Pump {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pump").field("stack", &self.stack).finish_non_exhaustive()
+    }
+}
+
+/// Hands a received packet to the adapters, and to the trace and the record.
+#[inline]
+fn deliver(hca: &mut Adapter, record: &mut Option<Box<Recording>>, now: Instant, rx: &RxPacket<'_>) {
+    if trace::on() {
+        trace::received(now, rx);
+    }
+    let screening = hca.handle_packet(now, rx);
+    if let Some(record) = record {
+        record.received(now, rx, screening);
     }
 }
 
@@ -108,6 +123,7 @@ impl Pump {
             memory_wait: MemoryWait::default(),
             instruments: Instruments::default(),
             faults: AddedFaults::default(),
+            record: None,
             report_at: None,
             tells_network_header: false,
             turned_at: Instant::default(),
@@ -117,24 +133,24 @@ impl Pump {
 
     /// Receives arrived packets; returns the number of datagrams. `thorough`: reads every socket.
     pub fn receive(&mut self, now: Instant, thorough: bool) -> usize {
-        let Pump { hca, stack, memory_wait, .. } = self;
+        let Pump { hca, stack, memory_wait, record, .. } = self;
         stack.receive(now, thorough, &mut |rx| {
-            if trace::on() {
-                trace::received(now, rx);
-            }
             memory_wait.on_packet(rx);
-            hca.handle_packet(now, rx);
+            deliver(hca, record, now, rx);
         })
     }
 
     /// Runs the timers that are due.
     pub fn timers(&mut self, now: Instant) {
-        let Pump { hca, stack, streams, .. } = self;
+        let Pump { hca, stack, streams, record, .. } = self;
         if stack.poll_timeout().is_some_and(|at| at <= now) {
-            stack.handle_timeout(now, &mut |rx| hca.handle_packet(now, rx));
+            stack.handle_timeout(now, &mut |rx| deliver(hca, record, now, rx));
         }
         if hca.may_be_due(now) {
             hca.handle_timeout(now);
+            if let Some(record) = record {
+                record.on_timers();
+            }
         }
         if streams.poll_timeout().is_some_and(|at| at <= now) {
             streams.handle_timeout(now);
@@ -209,6 +225,10 @@ impl Pump {
                 trace::sent(now, &self.batch);
             }
             self.stack.send(now, &self.batch);
+            if let Some(record) = &mut self.record {
+                record.sent(now, &self.batch);
+                record.link(now, self.stack.stats(), Some(&self.batch));
+            }
             if !more {
                 return;
             }
@@ -289,13 +309,10 @@ impl Pump {
             read.set(Some(at));
             at
         };
-        let Pump { hca, stack, memory_wait, .. } = self;
+        let Pump { hca, stack, memory_wait, record, .. } = self;
         let came = stack.receive_by(now, false, &mut |rx| {
-            if trace::on() {
-                trace::received(now(), rx);
-            }
             memory_wait.on_packet(rx);
-            hca.handle_packet(now(), rx);
+            deliver(hca, record, now(), rx);
         });
         if came > 0 || self.brief_turns >= CLOCK_PERIOD || self.hca.wants_transmit() {
             let now = now();

@@ -50,26 +50,35 @@ fn with_path_bits<'a>(rx: &RxPacket<'a>, port: Option<&IbPortAttr>) -> RxPacket<
     rx
 }
 
-/// Decision on a packet for one queue pair.
-enum Screening {
+/// Decision on a received packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Screening {
+    /// Its queue pair gets it. Packets to a group count as delivered.
     Deliver,
+    /// No queue pair has its number.
+    UnknownQpn,
+    /// Its P_Key is of another partition.
     BadPkey,
+    /// It is not from the queue pair's peer, or not to the queue pair's address.
     BadAddress,
 }
 
 impl<H: HostInterface> Hca<H> {
-    /// Delivers a packet to its queue pair.
-    pub fn handle_packet(&mut self, now: Instant, rx: &RxPacket<'_>) {
+    /// Delivers a packet to its queue pair, and returns whether it did.
+    pub fn handle_packet(&mut self, now: Instant, rx: &RxPacket<'_>) -> Screening {
         let qpn = rx.packet.bth.dest_qp();
         if qpn == MULTICAST_QPN {
             self.handle_multicast(now, rx);
-            return;
+            return Screening::Deliver;
         }
         let found =
             (qpn >> QPN_INDEX_BITS == self.slot).then(|| self.by_qpn.get(&(qpn & (QP_MAX - 1))).copied()).flatten();
         match found {
             Some(id) => self.deliver(now, id, rx, false),
-            None => self.count_unknown(rx.dgid),
+            None => {
+                self.count_unknown(rx.dgid);
+                Screening::UnknownQpn
+            }
         }
     }
 
@@ -96,9 +105,9 @@ impl<H: HostInterface> Hca<H> {
         }
     }
 
-    fn deliver(&mut self, now: Instant, id: QpId, rx: &RxPacket<'_>, multicast: bool) {
-        let Ok(entry) = self.qps.get_mut(id) else { return };
-        let Some(device) = self.context.devices.get_mut(&entry.device) else { return };
+    fn deliver(&mut self, now: Instant, id: QpId, rx: &RxPacket<'_>, multicast: bool) -> Screening {
+        let Ok(entry) = self.qps.get_mut(id) else { return Screening::UnknownQpn };
+        let Some(device) = self.context.devices.get_mut(&entry.device) else { return Screening::UnknownQpn };
         let (mut qkey, mut port, mut pkey, mut peer_qpn) = (None, 1, DEFAULT_PKEY, None);
         let attr = entry.qp.query();
         if device.on_fabric() {
@@ -147,7 +156,9 @@ impl<H: HostInterface> Hca<H> {
                 violation::keep(&mut self.key_violations, at, rx, RefusedKey::Pkey(rx.packet.bth.pkey()));
             }
             Screening::BadAddress => device.counters.bad_address += 1,
+            Screening::UnknownQpn => {}
         }
+        verdict
     }
 
     fn count_unknown(&mut self, dgid: Gid) {

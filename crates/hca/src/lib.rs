@@ -52,6 +52,7 @@ mod xrcd;
 pub use address::AhRequest;
 pub use config::HcaConfig;
 pub use counters::{HwCounters, PortCounters};
+pub use demux::Screening;
 pub use hca::Hca;
 pub use host::{HostInterface, HostParts, PacketsOnly};
 pub use inject::InjectedFailure;

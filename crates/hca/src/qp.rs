@@ -39,6 +39,10 @@ pub struct QpSummary {
     pub rq_psn: u32,
     /// First PSN that it sends.
     pub sq_psn: u32,
+    /// All its attributes.
+    pub attr: QpAttr,
+    /// P_Key of its packets.
+    pub pkey: u16,
     /// Path of its packets.
     pub path: &'static str,
     /// Number of work requests posted to its send queue.
@@ -356,27 +360,37 @@ impl<H: HostInterface> Hca<H> {
 
     /// Returns a summary of every queue pair, for tools.
     pub fn qps(&self) -> impl Iterator<Item = QpSummary> {
-        self.qps.iter().map(|(id, entry)| {
-            let attr = entry.qp.query();
-            QpSummary {
-                id,
-                qpn: entry.qp.qpn(),
-                device: entry.device,
-                qp_type: entry.qp.qp_type(),
-                state: entry.qp.state(),
-                dest_qpn: attr.dest_qpn,
-                peer: entry.peer,
-                rq_psn: attr.rq_psn,
-                sq_psn: attr.sq_psn,
-                path: match (entry.qp.peer(), entry.qp.stream_phase()) {
-                    (None, Some(_)) => "tcp",
-                    (peer, _) => path_name(peer.map(|peer| self.context.peers.reach(peer))),
-                },
-                posted_sends: entry.posted.0,
-                posted_recvs: entry.posted.1,
-                round_trip: entry.qp.round_trip(),
-                stats: entry.qp.stats(),
-            }
-        })
+        self.qps.iter().map(|(id, entry)| self.summary(id, entry))
+    }
+
+    /// Returns the summary of the queue pair with this number.
+    pub fn qp_summary(&self, qpn: Qpn) -> Option<QpSummary> {
+        let id = self.qp_by_number(qpn)?;
+        self.qps.get(id).ok().map(|entry| self.summary(id, entry))
+    }
+
+    fn summary(&self, id: QpId, entry: &QpEntry) -> QpSummary {
+        let attr = entry.qp.query();
+        QpSummary {
+            id,
+            qpn: entry.qp.qpn(),
+            device: entry.device,
+            qp_type: entry.qp.qp_type(),
+            state: entry.qp.state(),
+            dest_qpn: attr.dest_qpn,
+            peer: entry.peer,
+            rq_psn: attr.rq_psn,
+            sq_psn: attr.sq_psn,
+            attr,
+            pkey: entry.qp.pkey(),
+            path: match (entry.qp.peer(), entry.qp.stream_phase()) {
+                (None, Some(_)) => "tcp",
+                (peer, _) => path_name(peer.map(|peer| self.context.peers.reach(peer))),
+            },
+            posted_sends: entry.posted.0,
+            posted_recvs: entry.posted.1,
+            round_trip: entry.qp.round_trip(),
+            stats: entry.qp.stats(),
+        }
     }
 }

@@ -222,7 +222,7 @@ impl Patience {
 
 #[cold]
 fn find(ip: IpAddr, ifindex: u32, looks: u32) -> Option<LinkAddress> {
-    if neighbour::is_local(ip, ifindex) {
+    if neighbour::is_local(ip, ifindex).unwrap_or(false) {
         return Some(LinkAddress { ifindex: LOOPBACK, mac: [0; 6] });
     }
     for look in 0..looks {

@@ -104,7 +104,7 @@ impl Transmitter {
                     self.blocked_until = Some(now + RETRY);
                     return false;
                 }
-                Some(_) => stats.tx_refused += 1,
+                Some(error) => stats.on_refused(1, &error),
             }
         }
         self.blocked_until = None;
@@ -191,6 +191,9 @@ impl Sender<'_> {
         if let Some(peer) = &mut self.flow.peer {
             let numbered = peer.on_sent(handed.messages);
             if numbered.is_err() || handed.error.is_some() && !full {
+                if let Some(error) = &handed.error {
+                    self.stats.on_socket_error(error);
+                }
                 // The rest leaves by the shared socket, whose errors are handled below.
                 self.flow.disconnect();
                 return Handed::Done(done);
@@ -229,7 +232,7 @@ impl Sender<'_> {
         }
         match is_unmapped(error) {
             true => self.stats.tx_unmapped += failed as u64,
-            false => self.stats.tx_refused += failed as u64,
+            false => self.stats.on_refused(failed as u64, error),
         }
         Handed::Done(done + failed)
     }

@@ -21,8 +21,30 @@ const NDMSG_BYTES: usize = 12;
 const DISCARD: u16 = 9;
 
 /// Whether an address belongs to this host.
-pub fn is_local(ip: IpAddr, ifindex: u32) -> bool {
-    UdpSocket::bind(scoped(ip, 0, ifindex)).is_ok()
+///
+/// # Errors
+/// The kernel does not answer: no descriptors are left, the interface is gone.
+pub fn is_local(ip: IpAddr, ifindex: u32) -> io::Result<bool> {
+    match UdpSocket::bind(scoped(ip, 0, ifindex)) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the error number with which the kernel refuses a route to an address; `None` if there is a route.
+///
+/// # Errors
+/// The kernel does not answer: no descriptors are left, the interface is gone.
+pub fn route_error(ip: IpAddr, ifindex: u32) -> io::Result<Option<u32>> {
+    let any: SocketAddr = if ip.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
+    match UdpSocket::bind(any)?.connect(scoped(ip, DISCARD, ifindex)) {
+        Ok(()) => Ok(None),
+        Err(error) => match error.raw_os_error() {
+            Some(number @ (libc::ENETUNREACH | libc::EHOSTUNREACH)) => Ok(Some(number.unsigned_abs())),
+            _ => Err(error),
+        },
+    }
 }
 
 /// Makes the kernel resolve a neighbour by sending it a datagram to the discard port.
@@ -32,6 +54,14 @@ pub fn look_for(ip: IpAddr, ifindex: u32) {
         let _ = socket.set_nonblocking(true);
         let _ = socket.send_to(&[], scoped(ip, DISCARD, ifindex));
     }
+}
+
+/// Whether packets to an address pass no router: there is a route without a gateway.
+pub fn is_on_link(ip: IpAddr, ifindex: u32) -> bool {
+    let any: SocketAddr = if ip.is_ipv4() { ([0; 4], 0).into() } else { ([0u16; 8], 0).into() };
+    let Ok(socket) = UdpSocket::bind(any) else { return false };
+    let direct = crate::sockopt::set_int(&socket, libc::SOL_SOCKET, libc::SO_DONTROUTE, 1);
+    direct.is_ok() && socket.connect(scoped(ip, DISCARD, ifindex)).is_ok()
 }
 
 fn scoped(ip: IpAddr, port: u16, ifindex: u32) -> SocketAddr {
@@ -108,9 +138,17 @@ mod tests {
     #[test]
     fn this_host_is_local_and_has_no_neighbour_of_that_address() {
         let here = IpAddr::from([127, 0, 0, 1]);
-        assert!(is_local(here, 0));
-        assert!(!is_local(IpAddr::from([192, 0, 2, 77]), 0));
+        assert!(is_local(here, 0).unwrap());
+        assert!(!is_local(IpAddr::from([192, 0, 2, 77]), 0).unwrap());
+        assert_eq!(route_error(here, 0).unwrap(), None);
         assert_eq!(hardware_address(IpAddr::from([192, 0, 2, 77]), 1).unwrap(), None);
+    }
+
+    #[test]
+    fn a_question_that_fails_is_no_answer() {
+        let link_local = IpAddr::from([0xfe80, 0, 0, 0, 0, 0, 0, 1]);
+        assert!(is_local(link_local, 0).is_err(), "it needs an interface");
+        assert!(route_error(link_local, 0).is_err(), "it needs an interface");
     }
 
     #[test]

@@ -12,6 +12,21 @@ pub fn euid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// Returns a number that every library of this process computes alike, and hardly another process: a hash of its ID and of
+/// the random bytes that execve(2) gave it.
+pub fn identity() -> u64 {
+    use std::hash::{DefaultHasher, Hasher as _};
+    // SAFETY: reads the auxiliary vector, which every process has.
+    let random = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const [u8; 16];
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u32(std::process::id());
+    // SAFETY: null, or the address of 16 bytes that the kernel put on the stack, which stay as they are.
+    if let Some(random) = unsafe { random.as_ref() } {
+        hasher.write(random);
+    }
+    hasher.finish()
+}
+
 /// Whether our effective UID belongs to us alone. It does not if it is the overflow UID in a user namespace that maps
 /// no user to it: all unmapped users then share it.
 pub fn euid_is_ours_alone() -> bool {

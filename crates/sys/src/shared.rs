@@ -72,6 +72,18 @@ impl Shared {
         Ok(Shared(Pages::map(Some(file.as_fd()), len, READ_WRITE)?))
     }
 
+    /// Maps a new, empty file of this process's own, which no other process shortens. Its blocks are allocated first: a
+    /// full disk is an error here, and no SIGBUS later.
+    ///
+    /// # Errors
+    /// The file system has no room, the file size limit is lower, no address space is left.
+    pub fn map_own(file: &File, len: usize) -> io::Result<Shared> {
+        if !allocate(file, len)? {
+            fill_with_zeroes(file, len)?;
+        }
+        Ok(Shared(Pages::map(Some(file.as_fd()), len, READ_WRITE)?))
+    }
+
     /// Returns the word at an offset.
     ///
     /// # Panics
@@ -177,6 +189,38 @@ pub fn is_sealed(file: impl AsFd, len: usize) -> bool {
         && rustix::fs::fstat(&file).is_ok_and(|stat| u64::try_from(stat.st_size) == Ok(len as u64))
 }
 
+/// Allocates the blocks of a file; false if the file system cannot, such as NFS before version 4.2.
+fn allocate(file: &File, len: usize) -> io::Result<bool> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::Errno;
+    /// Attempts before a program with a fast timer has the file written instead.
+    const ATTEMPTS_MAX: usize = 16;
+    for _ in 0..ATTEMPTS_MAX {
+        match crate::file_size::without_signal(|| fallocate(file, FallocateFlags::empty(), 0, len as u64)) {
+            Ok(()) => return Ok(true),
+            Err(Errno::INTR) => {}
+            // EPERM and EACCES: a sandbox may refuse a system call that it does not know.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM | Errno::ACCESS) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
+}
+
+/// Writes zeroes, for which a file system must find room now, and then stores them: NFS would do so only later.
+fn fill_with_zeroes(file: &File, len: usize) -> io::Result<()> {
+    static CHUNK: [u8; 1 << 16] = [0; 1 << 16];
+    let mut left = len;
+    while left > 0 {
+        let (written, error) = crate::file_size::write(file, &CHUNK[..left.min(CHUNK.len())]);
+        if let Some(error) = error {
+            return Err(error);
+        }
+        left -= written;
+    }
+    file.sync_data()
+}
+
 fn check(file: &impl AsFd, len: usize) -> io::Result<()> {
     if is_sealed(file, len) {
         return Ok(());
@@ -206,6 +250,21 @@ mod tests {
         assert!(SharedView::map(&sealed, 8192).is_err(), "shorter than said");
         assert!(sealed.set_len(0).is_err());
         assert!(SharedView::map(File::open("/dev/zero").unwrap(), 4096).is_err(), "no memory file");
+    }
+
+    #[test]
+    fn a_file_of_zeroes_replaces_an_allocated_one() {
+        let file = crate::memory::anonymous_file("own").unwrap();
+        let len = (1 << 16) + 4096;
+        fill_with_zeroes(&file, len).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), len as u64);
+        let allocated = crate::memory::anonymous_file("own").unwrap();
+        assert!(allocate(&allocated, len).unwrap());
+        assert_eq!(allocated.metadata().unwrap().len(), len as u64);
+        let (read_end, _write_end) = std::io::pipe().unwrap();
+        assert!(allocate(&File::from(std::os::fd::OwnedFd::from(read_end)), len).is_err(), "no file with blocks");
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        assert_eq!(fill_with_zeroes(&full, len).unwrap_err().raw_os_error(), Some(libc::ENOSPC));
     }
 
     #[test]

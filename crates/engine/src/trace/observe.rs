@@ -117,6 +117,8 @@ mod tests {
             peer: None,
             rq_psn: 0,
             sq_psn: 0,
+            attr: weft_verbs::QpAttr::default(),
+            pkey: 0xffff,
             path,
             posted_sends: retransmits,
             posted_recvs: 0,

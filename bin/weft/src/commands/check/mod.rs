@@ -22,7 +22,7 @@ pub use args::CheckArgs;
 use super::run::{self, FAILED};
 use crate::output::print;
 use once::Run;
-use process::Signals;
+pub use process::{End, Program, Signals};
 use verdict::{Filter, Verdict};
 
 /// Runs the command.
