@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use weft_link::FaultSpec;
-use weft_link::wrap::fault::{Dice, Effects, LATE_MAX};
+use weft_link::wrap::fault::{Dice, Effects, Flow, LATE_MAX};
 use weft_mad::{GmpAddress, MadBytes};
 use weft_wire::opcode::{Kind, Opcode, Service};
 
@@ -57,7 +57,8 @@ impl SessionFaults {
         let nanoseconds = u64::try_from(now.duration_since(draws.begun).as_nanos()).unwrap_or(u64::MAX);
         let opcode = Opcode::of(Service::Ud, Kind::SendOnly).map(|opcode| opcode.0);
         let at = weft_verbs::Instant(nanoseconds);
-        let rolled = draws.dice.iter_mut().filter_map(|dice| dice.roll(at, opcode.as_slice()));
+        let flow = Flow { source: from.dgid.ip(), destination: from.sgid.ip() };
+        let rolled = draws.dice.iter_mut().filter_map(|dice| dice.roll(at, &flow, opcode.as_slice()));
         let effects = rolled.fold(Effects::default(), Effects::and);
         if effects.lost || effects.flipped_bit.is_some() {
             return;

@@ -18,7 +18,7 @@ use crate::datagram::Datagram;
 pub use dice::{Dice, Effects, OVERTAKEN_BY_MAX};
 use held::{Held, Late, Owned};
 pub use plan::{FAULTS_BYTES_MAX, FAULTS_MAX, FaultPlan, FaultPlanError};
-pub use scope::{PacketKinds, Scope};
+pub use scope::{Flow, FlowSet, PacketKinds, Scope};
 pub use spec::{FaultSpec, FaultSpecError};
 
 /// Maximum number of delayed bytes; packets beyond it are lost, as in a queue that overflows.
@@ -96,11 +96,12 @@ impl Fault {
         self.parts.iter().map(|part| (part.number, part.struck))
     }
 
-    /// Draws the effects of all specifications on a packet (BTH first); `None` if none concerns it.
-    fn roll(&mut self, now: Instant, ib: &[u8]) -> Option<(Effects, Concerned)> {
+    /// Draws the effects of all specifications on a packet; `None` if none concerns it.
+    fn roll(&mut self, now: Instant, datagram: &Datagram<'_>) -> Option<(Effects, Concerned)> {
+        let flow = Flow { source: datagram.src, destination: datagram.dst };
         let (mut all, mut concerned) = (Effects::default(), 0);
         for (place, part) in self.parts.iter_mut().enumerate() {
-            let Some(effects) = part.dice.roll(now, ib) else { continue };
+            let Some(effects) = part.dice.roll(now, &flow, datagram.ib) else { continue };
             part.struck += u64::from(effects != Effects::default() || part.bits_per_second > 0);
             all = all.and(effects);
             concerned |= 1 << place;
@@ -110,7 +111,7 @@ impl Fault {
 
     /// Handles a received packet: `deliver` gets the packets that result now, and those that it overtook.
     pub fn admit(&mut self, now: Instant, datagram: &Datagram<'_>, deliver: &mut impl FnMut(&Datagram<'_>)) {
-        let Some((effects, concerned)) = self.roll(now, datagram.ib) else {
+        let Some((effects, concerned)) = self.roll(now, datagram) else {
             deliver(datagram);
             self.overtake(deliver);
             return;
@@ -336,6 +337,18 @@ mod tests {
             fault.admit(Instant(0), &datagram(&[opcode, number as u8]), &mut |d| arrived.push(d.ib[1]));
         }
         assert_eq!(arrived, [0, 1, 2, 4, 5], "the second acknowledgement is lost");
+    }
+
+    #[test]
+    fn flows_are_struck_and_counted_alone() {
+        let mut fault = Fault::new(&FaultPlan::parse("loss=100%,peer=10.0.0.9,from=2,count=1").unwrap().packets);
+        let mut arrived = Vec::new();
+        for (number, sender) in [9, 1, 9, 9, 1].into_iter().enumerate() {
+            let ib = [4, number as u8];
+            let from_sender = Datagram { src: IpAddr::from([10, 0, 0, sender]), ..datagram(&ib) };
+            fault.admit(Instant(0), &from_sender, &mut |d| arrived.push(d.ib[1]));
+        }
+        assert_eq!(arrived, [0, 1, 3, 4], "the second packet of the peer is lost");
     }
 
     #[test]

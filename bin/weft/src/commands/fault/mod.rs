@@ -47,6 +47,11 @@ enum FaultCommand {
     /// The file has a seed and steps, each with a time and an effect; each is printed when it happens. Without a program
     /// the faults concern programs that run already.
     Run(scenario::RunArgs),
+    /// List the scenarios that Weft brings for `weft fault run`, or print one as a file to change
+    Scenarios {
+        /// Name of a scenario
+        name: Option<String>,
+    },
     /// Remove a fault, or all
     #[command(visible_aliases = ["delete", "remove"])]
     Del {
@@ -65,6 +70,7 @@ pub fn run(args: FaultArgs) -> ExitCode {
         FaultCommand::Add { spec, target } => add(&spec, &target),
         FaultCommand::List { json } => list::run(json),
         FaultCommand::Del { number, .. } => remove(number),
+        FaultCommand::Scenarios { name } => scenario::list(name.as_deref()),
         FaultCommand::Run(args) => {
             return scenario::run(&args).unwrap_or_else(|message| finish("weft fault run", Err(message)));
         }

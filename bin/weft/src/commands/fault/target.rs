@@ -29,7 +29,7 @@ impl TargetArgs {
         let Some(device) = &self.device else { return Ok((target, spec.to_owned())) };
         if !Injection::is_meant_by(spec) {
             return Err(
-                "--device is for status, errno and event; faults in packets concern all devices of a program".into()
+                "--device is for status, errno and event; add to=ADDRESS to faults in packets for those to a device's address".into()
             );
         }
         Ok((target, format!("{spec},device={device}")))

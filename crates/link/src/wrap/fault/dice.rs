@@ -5,7 +5,7 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 
 use weft_verbs::{Duration, Instant};
 
-use super::scope::Struck;
+use super::scope::{Flow, Struck};
 use super::spec::FaultSpec;
 use crate::units::PPM_MAX;
 
@@ -59,8 +59,8 @@ impl Dice {
     }
 
     /// Returns the effects on a packet (BTH first); `None` if the faults do not concern it.
-    pub fn roll(&mut self, now: Instant, ib: &[u8]) -> Option<Effects> {
-        if !self.struck.includes(&self.spec.scope, now, ib) {
+    pub fn roll(&mut self, now: Instant, flow: &Flow, ib: &[u8]) -> Option<Effects> {
+        if !self.struck.includes(&self.spec.scope, now, flow, ib) {
             return None;
         }
         // Every number is drawn for every packet, so that one fault's rate does not affect another's draws.

@@ -1,4 +1,6 @@
-//! Scope of the faults: which packets they concern, by time, by number and by kind.
+//! Scope of the faults: which packets they concern, by time, by number, by kind and by flow.
+
+use std::net::IpAddr;
 
 use weft_verbs::{Duration, Instant};
 use weft_wire::opcode::{Kind, Opcode};
@@ -10,12 +12,44 @@ pub struct Scope {
     pub after: Duration,
     /// Time from the faults' begin to their end; zero is for ever.
     pub lasting: Duration,
-    /// Number of the first packet, of those of `kinds`; the first of all is 1, and so is 0.
+    /// Number of the first packet, of those of `kinds` and `flow`; the first of all is 1, and so is 0.
     pub from: u64,
     /// Number of packets; zero is all.
     pub count: u64,
     /// Kinds of packets.
     pub kinds: PacketKinds,
+    /// Flows of packets.
+    pub flow: FlowSet,
+}
+
+/// A set of flows; what it does not name may be anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FlowSet {
+    /// Sender.
+    pub source: Option<IpAddr>,
+    /// Receiver: one of the addresses here.
+    pub destination: Option<IpAddr>,
+    /// Number of the local queue pair.
+    pub qpn: Option<u32>,
+}
+
+impl FlowSet {
+    /// Whether the set has this packet (BTH first).
+    fn includes(&self, flow: &Flow, ib: &[u8]) -> bool {
+        let qpn = || ib.get(5..8).map(|bytes| bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)));
+        self.source.is_none_or(|source| source == flow.source)
+            && self.destination.is_none_or(|destination| destination == flow.destination)
+            && self.qpn.is_none_or(|number| qpn() == Some(number))
+    }
+}
+
+/// Addresses of a received packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flow {
+    /// Sender.
+    pub source: IpAddr,
+    /// Receiver.
+    pub destination: IpAddr,
 }
 
 /// A set of kinds of packets; the empty one stands for all.
@@ -63,15 +97,15 @@ fn place_of(kind: Kind) -> u8 {
 pub(super) struct Struck {
     /// When the first packet came.
     begun: Option<Instant>,
-    /// Packets of the scope's kinds so far.
+    /// Packets of the scope's kinds and flows so far.
     seen: u64,
 }
 
 impl Struck {
     /// Counts a packet (BTH first); whether the faults concern it.
-    pub(super) fn includes(&mut self, scope: &Scope, now: Instant, ib: &[u8]) -> bool {
+    pub(super) fn includes(&mut self, scope: &Scope, now: Instant, flow: &Flow, ib: &[u8]) -> bool {
         let age = now.since(*self.begun.get_or_insert(now));
-        if !scope.kinds.includes(ib) {
+        if !scope.kinds.includes(ib) || !scope.flow.includes(flow, ib) {
             return false;
         }
         self.seen += 1;
@@ -101,5 +135,22 @@ mod tests {
         assert!(PacketKinds::parse("send").unwrap().includes(&[0x64]));
         let all = PacketKinds::parse(&NAMES.join("+")).unwrap();
         assert!(Opcode::all().all(|info| all.includes(&[info.opcode.0])));
+    }
+
+    #[test]
+    fn flows_have_addresses_and_a_queue_pair() {
+        let (here, there) = (IpAddr::from([10, 0, 0, 2]), IpAddr::from([10, 0, 0, 1]));
+        let (flow, to_7) = (Flow { source: there, destination: here }, [4, 0, 0, 0, 0, 0, 0, 7]);
+        let any = FlowSet::default();
+        assert!(any.includes(&flow, &to_7) && any.includes(&flow, &[]));
+        let set = FlowSet { source: Some(there), destination: Some(here), qpn: Some(7) };
+        assert!(set.includes(&flow, &to_7) && !set.includes(&flow, &to_7[..7]));
+        for other in [
+            FlowSet { source: Some(here), ..set },
+            FlowSet { destination: Some(there), ..set },
+            FlowSet { qpn: Some(0x0700), ..set },
+        ] {
+            assert!(!other.includes(&flow, &to_7), "{other:?}");
+        }
     }
 }

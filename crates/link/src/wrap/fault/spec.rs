@@ -1,6 +1,7 @@
 //! The specification of faults: `loss=1%,reorder=2%,dup=1%,corrupt=0.1%,delay=1ms,seed=7`.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use weft_verbs::Duration;
 
@@ -40,6 +41,9 @@ pub const DELAY_MAX: Duration = Duration::from_secs(60);
 const SCOPE_TIME_MAX: Duration = Duration::from_secs(86_400);
 /// The largest mean number of packets that are lost in a row.
 const BURST_MAX: u32 = 1_000_000;
+
+/// The largest number of a queue pair (IBA 9.2, 24 bits).
+const QPN_MAX: u32 = 0x00ff_ffff;
 
 /// The reason why a specification is invalid.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -95,11 +99,14 @@ impl FaultSpec {
             "from" => self.scope.from = number("a packet's number")?,
             "count" => self.scope.count = number("a number of packets")?,
             "only" => self.scope.kinds = PacketKinds::parse(value).map_err(wrong)?,
+            "peer" => self.scope.flow.source = Some(address(value).map_err(wrong)?),
+            "to" => self.scope.flow.destination = Some(address(value).map_err(wrong)?),
+            "qp" => self.scope.flow.qpn = Some(queue_pair(value).map_err(wrong)?),
             "seed" => self.seed = number("a seed")?,
             _ => {
                 return Err(FaultSpecError(format!(
                     "\"{key}\" is no fault: there are loss, burst, reorder, dup, corrupt, delay, jitter and rate, which \
-                     after, for, from, count and only limit, and seed"
+                     after, for, from, count, only, peer, to and qp limit, and seed"
                 )));
             }
         }
@@ -112,8 +119,7 @@ impl FaultSpec {
             return Err(FaultSpecError("burst without loss does nothing: add loss=1%".to_owned()));
         }
         if self.scope != Scope::default() && self.is_none() {
-            let keys =
-                "after, for, from, count and only say when faults strike; without one they do nothing: add loss=1%";
+            let keys = "after, for, from, count, only, peer, to and qp say when faults strike; without one they do nothing: add loss=1%";
             return Err(FaultSpecError(keys.to_owned()));
         }
         Ok(())
@@ -134,8 +140,22 @@ impl FaultSpec {
     }
 }
 
+fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "an address is one of IPv4 or IPv6, such as 10.0.0.2".to_owned())
+}
+
+/// Parses the number of a queue pair as tools print it, in decimal or with 0x.
+fn queue_pair(text: &str) -> Result<u32, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.ok().filter(|number| *number <= QPN_MAX).ok_or_else(|| "a queue pair's number has 24 bits".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::scope::FlowSet;
     use super::*;
 
     #[test]
@@ -164,10 +184,14 @@ mod tests {
                 from: 5,
                 count: 7,
                 kinds: PacketKinds::parse("ack").unwrap(),
+                flow: FlowSet::default(),
             },
             ..FaultSpec::default()
         };
         assert_eq!(limited, Ok(want_limited));
+        let flow = FaultSpec::parse("loss=1%,peer=10.0.0.2,to=fd77::1,qp=0x4123").unwrap().scope.flow;
+        let addresses = (flow.source.unwrap().to_string(), flow.destination.unwrap().to_string());
+        assert_eq!((addresses, flow.qpn), (("10.0.0.2".to_owned(), "fd77::1".to_owned()), Some(0x4123)));
         assert!(FaultSpec::parse("").unwrap().is_none());
         assert!(FaultSpec::parse("seed=9").unwrap().is_none());
         assert!(!spec.is_none());
@@ -192,6 +216,9 @@ mod tests {
             ("burst=5", "add loss"),
             ("after=1s,seed=4", "when faults strike"),
             ("loss=1%,only=nak", "no kind of packet"),
+            ("loss=1%,peer=node2", "peer=node2: an address is one of IPv4"),
+            ("loss=1%,qp=0x1000000", "24 bits"),
+            ("to=10.0.0.1", "add loss"),
             ("rate=10", "write 10Mbit or 10Gbit"),
             ("loss=1%,from=x", "whole number"),
         ] {

@@ -1,11 +1,14 @@
-//! A scenario's file: TOML with a seed and steps. Everything that can be wrong with it is found before the first step.
+//! A scenario's file: TOML with a seed, defaults of its variables, and steps. Everything that can be wrong with it is
+//! found before the first step.
 
 use serde::Deserialize;
 use weft_ipc::fabric::{CableChange, FabricRequest, NodeChange};
 use weft_link::{FaultPlan, units};
 use weft_verbs::Duration;
+use weft_verbs::injection::Injection;
 
 use super::super::target::TargetArgs;
+use super::variables::{self, Variables};
 use crate::commands::cable::port_name;
 
 /// Latest time and longest duration of a step.
@@ -17,6 +20,9 @@ const STEPS_MAX: usize = 1000;
 #[serde(deny_unknown_fields)]
 struct File {
     seed: Option<u64>,
+    /// Read before, by [`variables`].
+    #[serde(default, rename = "defaults")]
+    _defaults: Variables,
     #[serde(default)]
     step: Vec<RawStep>,
 }
@@ -39,6 +45,34 @@ struct RawStep {
     join: Option<String>,
     off: Option<String>,
     on: Option<String>,
+    run: Option<String>,
+}
+
+impl RawStep {
+    /// The effects that it names; a step has one.
+    fn effects(&self) -> impl Iterator<Item = (Effect, &str)> {
+        let all = [
+            (Effect::Fault, &self.fault),
+            (Effect::Remove, &self.remove),
+            (Effect::Cut, &self.cut),
+            (Effect::Join, &self.join),
+            (Effect::Off, &self.off),
+            (Effect::On, &self.on),
+            (Effect::Run, &self.run),
+        ];
+        all.into_iter().filter_map(|(effect, text)| Some((effect, text.as_deref()?)))
+    }
+}
+
+/// An effect, by its key.
+enum Effect {
+    Fault,
+    Remove,
+    Cut,
+    Join,
+    Off,
+    On,
+    Run,
 }
 
 /// The event from which the time of a step counts.
@@ -61,6 +95,15 @@ pub(super) enum Action {
     Remove(usize),
     /// Changes the fabric.
     Fabric(FabricRequest),
+    /// Runs a command of the shell, and waits for its end.
+    Run(String),
+}
+
+impl Action {
+    /// Whether it makes faults in packets.
+    pub fn damages_packets(&self) -> bool {
+        matches!(self, Action::Add { spec, .. } if !Injection::is_meant_by(spec))
+    }
 }
 
 /// A step.
@@ -73,12 +116,14 @@ pub(super) struct Step {
     pub text: String,
 }
 
-/// Parses a scenario.
+/// Parses a scenario; `set` are the variables that the user sets.
 ///
 /// # Errors
 /// The first thing that is wrong, with the number of its step.
-pub(super) fn parse(text: &str) -> Result<Vec<Step>, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+pub(super) fn parse(text: &str, set: &Variables) -> Result<Vec<Step>, String> {
+    let table = text.parse::<toml::Table>().map_err(|error| error.to_string().trim_end().to_owned())?;
+    let table = variables::replace(table, set)?;
+    let file: File = table.try_into().map_err(|error| error.to_string().trim_end().to_owned())?;
     if file.step.is_empty() {
         return Err("the scenario has no [[step]]".to_owned());
     }
@@ -121,32 +166,35 @@ fn step(file: &File, place: usize, raw: &RawStep) -> Result<Step, String> {
 }
 
 fn action(file: &File, place: usize, raw: &RawStep, lasting: Option<Duration>) -> Result<(Action, String), String> {
-    let cable = |verb: &str, ends: &str, change: CableChange| {
-        let mut ends = ends.split_whitespace();
-        let a = port_name(ends.next().unwrap_or_default())?;
-        let b = ends.next().map(port_name).transpose()?;
-        let text = format!("{verb} {}", raw.cut.as_ref().or(raw.join.as_ref()).map_or("", String::as_str));
-        Ok((Action::Fabric(FabricRequest::Cable { a, b, change }), text))
+    let mut effects = raw.effects();
+    let (Some((effect, text)), None) = (effects.next(), effects.next()) else {
+        return Err("one of fault, remove, cut, join, off, on and run is needed".to_owned());
     };
-    let node = |verb: &str, name: &str, change: NodeChange| {
-        (Action::Fabric(FabricRequest::Node { name: name.to_owned(), change }), format!("{verb} {name}"))
-    };
-    match (&raw.fault, &raw.remove, &raw.cut, &raw.join, &raw.off, &raw.on) {
-        (Some(spec), None, None, None, None, None) => {
-            let spec = seeded(spec, file.seed, place)?;
+    match effect {
+        Effect::Fault => {
+            let spec = seeded(text, file.seed, place)?;
             let target = TargetArgs { pid: raw.pid, command: raw.command.clone(), device: raw.device.clone() };
             let (_, text) = target.apply(&spec)?;
             Ok((Action::Add { spec, target, lasting }, text))
         }
-        (None, Some(name), None, None, None, None) => {
-            Ok((Action::Remove(fault_step(file, place, name)?), format!("end of {name}")))
-        }
-        (None, None, Some(ends), None, None, None) => cable("cut", ends, CableChange::Cut),
-        (None, None, None, Some(ends), None, None) => cable("join", ends, CableChange::Join),
-        (None, None, None, None, Some(name), None) => Ok(node("off", name, NodeChange::Off)),
-        (None, None, None, None, None, Some(name)) => Ok(node("on", name, NodeChange::On)),
-        _ => Err("one of fault, remove, cut, join, off and on is needed".to_owned()),
+        Effect::Remove => Ok((Action::Remove(fault_step(file, place, text)?), format!("end of {text}"))),
+        Effect::Cut => cable("cut", text, CableChange::Cut),
+        Effect::Join => cable("join", text, CableChange::Join),
+        Effect::Off => Ok(node("off", text, NodeChange::Off)),
+        Effect::On => Ok(node("on", text, NodeChange::On)),
+        Effect::Run => Ok((Action::Run(text.to_owned()), format!("run {text}"))),
     }
+}
+
+fn cable(verb: &str, ends: &str, change: CableChange) -> Result<(Action, String), String> {
+    let mut words = ends.split_whitespace();
+    let a = port_name(words.next().unwrap_or_default())?;
+    let b = words.next().map(port_name).transpose()?;
+    Ok((Action::Fabric(FabricRequest::Cable { a, b, change }), format!("{verb} {ends}")))
+}
+
+fn node(verb: &str, name: &str, change: NodeChange) -> (Action, String) {
+    (Action::Fabric(FabricRequest::Node { name: name.to_owned(), change }), format!("{verb} {name}"))
 }
 
 /// Checks the specification of a fault, and gives it a seed if it has none and needs one: steps of one scenario differ in theirs.
@@ -194,15 +242,19 @@ mod tests {
             on = "node3"
             [[step]]
             fault = "status=GENERAL_ERR,chance=1%"
+            [[step]]
+            run = "ip link set eth1 down"
             "#,
+            &Variables::new(),
         )
         .unwrap();
         let triggers: Vec<Trigger> = steps.iter().map(|step| step.trigger).collect();
         let begin = Trigger::Begin;
-        assert_eq!(triggers, [begin, Trigger::Strike(0), Trigger::Step(0), begin, begin, begin]);
+        assert_eq!(triggers, [begin, Trigger::Strike(0), Trigger::Step(0), begin, begin, begin, begin]);
         let texts: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
         let (port, random) = ("event=PORT_ERR,for=1s,device=rxe0", "status=GENERAL_ERR,chance=1%,seed=12");
-        assert_eq!(texts, ["loss=2%,seed=7", port, "end of loss", "cut leaf1:3 spine1:1", "on node3", random]);
+        let (cut, run) = ("cut leaf1:3 spine1:1", "run ip link set eth1 down");
+        assert_eq!(texts, ["loss=2%,seed=7", port, "end of loss", cut, "on node3", random, run]);
         assert_eq!(steps[1].delay, Duration::from_millis(100));
         assert!(matches!(&steps[0].action, Action::Add { lasting: Some(time), .. } if time.as_secs() == 3));
     }
@@ -227,7 +279,7 @@ mod tests {
             ("[[step]]\nfault = \"loss=1%;dup=1%\"", "step 1:"),
             ("[[step]]\nfault = \"loss=1%\"\ndevice = \"rxe0\"", "faults in packets"),
         ] {
-            let error = parse(text).unwrap_err();
+            let error = parse(text, &Variables::new()).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
     }

@@ -1,7 +1,9 @@
 //! `weft fault run`: a scenario of faults, beside a program or for those that run already.
 
 mod file;
+mod library;
 mod schedule;
+mod variables;
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -23,11 +25,16 @@ use schedule::{Due, Schedule};
 /// Time between two looks whether the program still runs.
 const PROGRAM_INTERVAL: Duration = Duration::from_millis(20);
 
+pub use library::list;
+
 /// Options of `weft fault run`.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// File with the steps (TOML)
+    /// File with the steps (TOML), or a name of `weft fault scenarios`
     scenario: PathBuf,
+    /// Value of a variable of the scenario
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variables::parse)]
+    set: Vec<(String, String)>,
     /// Program to run under `weft run`; faults without command and pid concern it, and end with it
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -39,8 +46,9 @@ pub struct RunArgs {
 /// The file is wrong, the program does not start, or a step fails.
 pub fn run(args: &RunArgs) -> Result<ExitCode, String> {
     let name = args.scenario.display();
-    let text = std::fs::read_to_string(&args.scenario).map_err(|error| format!("{name}: {error}"))?;
-    let steps = file::parse(&text).map_err(|error| format!("{name}: {error}"))?;
+    let text = library::read(&args.scenario).map_err(|error| format!("{name}: {error}"))?;
+    let set = args.set.iter().cloned().collect();
+    let steps = file::parse(&text, &set).map_err(|error| format!("{name}: {error}"))?;
     let mut play = Play {
         client: connect(Spawn::IfNeeded)?,
         begin: Instant::now(),
@@ -48,7 +56,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, String> {
         numbers: vec![None; steps.len()],
         program: args.program.first().map(file_name),
     };
-    let mut program = start(&args.program)?;
+    let mut program = start(&args.program, &steps)?;
     let ended = play.run(program.as_mut());
     let program_ended = match (&mut program, &ended) {
         (Some(program), Err(_)) => program.kill().and_then(|()| program.wait()),
@@ -66,13 +74,24 @@ fn file_name(program: &OsString) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-fn start(words: &[OsString]) -> Result<Option<Child>, String> {
+/// Starts the program. If packets will be damaged, its data must travel in packets.
+fn start(words: &[OsString], steps: &[Step]) -> Result<Option<Child>, String> {
     if words.is_empty() {
         return Ok(None);
     }
     let weft = std::env::current_exe().map_err(|error| format!("the path of this command: {error}"))?;
-    let child = Command::new(weft).args(["run", "--"]).args(words).spawn();
-    child.map(Some).map_err(|error| format!("weft run does not start: {error}"))
+    let mut command = Command::new(weft);
+    command.args(["run", "--"]).args(words);
+    if std::env::var_os("WEFT_LOOPBACK").is_none() && steps.iter().any(|step| step.action.damages_packets()) {
+        command.env("WEFT_LOOPBACK", "wire");
+    }
+    command.spawn().map(Some).map_err(|error| format!("weft run does not start: {error}"))
+}
+
+/// Runs a command of the shell until it ends.
+fn run_command(command: &str) -> Result<(), String> {
+    let status = Command::new("/bin/sh").args(["-c", command]).status().map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err(format!("it failed ({status})")) }
 }
 
 /// Returns the exit code that a shell would report.
@@ -152,6 +171,10 @@ impl Play<'_> {
                 cable::send(request).map_err(failed)?;
                 self.say(&step.text);
                 Ok(())
+            }
+            Action::Run(command) => {
+                self.say(&step.text);
+                run_command(command).map_err(failed)
             }
         }
     }

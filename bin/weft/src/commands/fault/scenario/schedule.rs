@@ -98,8 +98,12 @@ impl<'a> Schedule<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::parse;
+    use super::super::file;
     use super::*;
+
+    fn parse(text: &str) -> Result<Vec<Step>, String> {
+        file::parse(text, &Default::default())
+    }
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
