@@ -28,6 +28,7 @@ pub const PURE: &[&str] = &[
     "weft-check",
     "weft-record",
     "weft-explain",
+    "weft-replay",
 ];
 
 /// Height of every crate. A new crate needs a line here, or the check fails.
@@ -51,6 +52,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-check", 2),
     ("weft-record", 2),
     ("weft-explain", 3),
+    ("weft-replay", 4),
     // Crates below the I/O line, and those that use them.
     ("weft-sys", 0),
     ("weft-shm", 2),

@@ -3,6 +3,7 @@
 //!
 //! - [`tools`] has a file for each tool and the table of them;
 //! - [`perf`] measures bandwidth, latency and message rate;
+//! - [`replay`] is `weft replay`, which posts a recorded program's requests again;
 //! - `pingpong` is shared by the `ibv_*_pingpong` tools, `cm_tools` by those of the connection manager;
 //! - [`ud_echo`] is the datagram part of `weft up --test pingall`;
 //! - [`devinfo`] has the attributes that `ibv_devinfo` prints.
@@ -11,6 +12,7 @@ mod cm_tools;
 pub mod devinfo;
 pub mod perf;
 mod pingpong;
+pub mod replay;
 pub mod tools;
 pub mod ud_echo;
 

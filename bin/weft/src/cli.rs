@@ -38,6 +38,13 @@ pub enum Command {
     Record(Box<record::RecordArgs>),
     /// Tell why a recorded connection broke: weft explain weft.record
     Explain(explain::ExplainArgs),
+    /// Post a recorded program's requests again, to a live peer: weft replay weft.record HOST
+    ///
+    /// Replays one side of an RC or UC queue pair: its requests in their order, with their sizes, operations, flags and
+    /// times, each after the completions that the program had polled before it. Compares status, number, length and
+    /// immediate data of the completions with the recorded ones; the exit status is 0 if none differs. Payload is not
+    /// recorded: a pattern is sent in its place.
+    Replay(Box<weft_verbs_tools::replay::ReplayArgs>),
     /// Start a shell as a host of the fabric
     Shell(hosts::ShellArgs),
     /// Run a program on many hosts of the fabric: weft exec node[1-8] -- hostname, weft exec --all -- hostname

@@ -54,6 +54,7 @@ fn run() -> ExitCode {
         Command::Check(args) => commands::check::run(&args),
         Command::Record(args) => commands::record::run(&args),
         Command::Explain(args) => commands::explain::run(&args),
+        Command::Replay(args) => weft_verbs_tools::replay::run(&args),
         Command::Shell(args) => commands::hosts::shell(&args),
         Command::Exec(args) => commands::hosts::exec(&args),
         Command::Rsh(args) => commands::hosts::rsh(&args),

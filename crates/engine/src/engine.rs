@@ -138,6 +138,7 @@ impl Engine {
                 self.driver.on_post();
                 pump.memory_wait.on_post();
                 let result = f(&mut pump.hca, now);
+                pump.record_posted(now);
                 pump.transmit_posted(now, polling);
                 result
             },
@@ -216,6 +217,7 @@ impl Engine {
             && record.is_due(extent)
         {
             let now = clock::now();
+            record.posted(now, &mut pump.hca);
             record.observe(now, &pump.hca, extent);
             record.link(now, pump.stack.stats(), None);
         }

@@ -67,6 +67,7 @@ impl Engine {
             }
             trace::flush();
             if let Some(record) = &mut pump.record {
+                record.posted(clock::now(), &mut pump.hca);
                 record.observe(clock::now(), &pump.hca, Extent::Everything);
                 record.end();
             }

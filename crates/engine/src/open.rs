@@ -90,6 +90,9 @@ impl Engine {
             },
         });
         pump.record = record::start();
+        if pump.record.is_some() {
+            pump.hca.keep_posted();
+        }
         if by_hops {
             pump.hca.send_fabric_packets();
         }

@@ -235,6 +235,14 @@ impl Pump {
         }
     }
 
+    /// Records posted requests, if there is a record.
+    #[inline]
+    pub fn record_posted(&mut self, now: Instant) {
+        if let Some(record) = &mut self.record {
+            record.posted(now, &mut self.hca);
+        }
+    }
+
     /// Sends posted requests, at once or with the next posts; `polling` says that a thread turns the pump soon.
     #[inline]
     pub fn transmit_posted(&mut self, now: Instant, polling: bool) {

@@ -5,7 +5,8 @@
 //! - [`QpStory`]: one queue pair's records, put in order;
 //! - [`diagnose`]: the causes of a failure, each with its evidence and remedy;
 //! - [`render`]: stories and causes as text and JSON;
-//! - [`perfetto`]: recordings as a trace for Perfetto.
+//! - [`perfetto`]: recordings as a trace for Perfetto;
+//! - [`pcapng`]: recorded packets as a capture for Wireshark.
 #![forbid(unsafe_code)]
 
 pub mod archive;
@@ -13,6 +14,7 @@ mod case;
 mod causes;
 mod finding;
 pub mod names;
+pub mod pcapng;
 mod peers;
 pub mod perfetto;
 mod recording;

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use weft_wire::Opcode;
+use weft_record::Operation;
 use weft_wire::aeth::{NakCode, Syndrome, rnr_delay_us};
+use weft_wire::{Kind, Opcode};
 
 /// `IBV_WC_*` statuses by value.
 const STATUSES: [&str; 22] = [
@@ -29,6 +30,20 @@ const STATUSES: [&str; 22] = [
     "FATAL_ERR",
     "RESP_TIMEOUT_ERR",
     "GENERAL_ERR",
+];
+
+/// `IBV_WC_*` opcodes of sends by value.
+const WC_OPCODES: [&str; 10] = [
+    "SEND",
+    "RDMA_WRITE",
+    "RDMA_READ",
+    "COMP_SWAP",
+    "FETCH_ADD",
+    "BIND_MW",
+    "LOCAL_INV",
+    "TSO",
+    "FLUSH",
+    "ATOMIC_WRITE",
 ];
 
 const STATES: [&str; 7] = ["RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"];
@@ -85,6 +100,15 @@ pub fn status(value: u8) -> String {
     named("IBV_WC_", &STATUSES, value)
 }
 
+/// Returns the name of a completion's opcode.
+pub fn wc_opcode(value: u8) -> String {
+    match value {
+        0x80 => "IBV_WC_RECV".to_owned(),
+        0x81 => "IBV_WC_RECV_RDMA_WITH_IMM".to_owned(),
+        value => named("IBV_WC_", &WC_OPCODES, value),
+    }
+}
+
 /// Returns the name of a state.
 pub fn state(value: u8) -> String {
     named("", &STATES, value)
@@ -98,6 +122,60 @@ pub fn async_event(value: u8) -> String {
 /// Returns the name of an event of the connection manager.
 pub fn cm_event(value: u8) -> String {
     named("RDMA_CM_EVENT_", &CM_EVENTS, value)
+}
+
+/// Returns the name of a work request's operation.
+pub fn operation(operation: Operation) -> Cow<'static, str> {
+    let name = match operation {
+        Operation::RDMA_WRITE => "IBV_WR_RDMA_WRITE",
+        Operation::RDMA_WRITE_WITH_IMM => "IBV_WR_RDMA_WRITE_WITH_IMM",
+        Operation::SEND => "IBV_WR_SEND",
+        Operation::SEND_WITH_IMM => "IBV_WR_SEND_WITH_IMM",
+        Operation::RDMA_READ => "IBV_WR_RDMA_READ",
+        Operation::ATOMIC_CMP_AND_SWP => "IBV_WR_ATOMIC_CMP_AND_SWP",
+        Operation::ATOMIC_FETCH_AND_ADD => "IBV_WR_ATOMIC_FETCH_AND_ADD",
+        Operation::LOCAL_INV => "IBV_WR_LOCAL_INV",
+        Operation::BIND_MW => "IBV_WR_BIND_MW",
+        Operation::SEND_WITH_INV => "IBV_WR_SEND_WITH_INV",
+        Operation::FLUSH => "IBV_WR_FLUSH",
+        Operation::ATOMIC_WRITE => "IBV_WR_ATOMIC_WRITE",
+        Operation::RECEIVE => "a receive",
+        Operation(other) => return format!("operation {other}").into(),
+    };
+    name.into()
+}
+
+/// Returns the operation that a packet belongs to; `None` for an acknowledgement, which may be of any.
+pub fn operation_of_packet(opcode: u8) -> Option<Operation> {
+    let kind = Opcode(opcode).info()?.kind;
+    Some(match kind {
+        Kind::SendLastImm | Kind::SendOnlyImm => Operation::SEND_WITH_IMM,
+        Kind::SendLastInv | Kind::SendOnlyInv => Operation::SEND_WITH_INV,
+        _ if kind.is_send() => Operation::SEND,
+        Kind::WriteLastImm | Kind::WriteOnlyImm => Operation::RDMA_WRITE_WITH_IMM,
+        _ if kind.is_write() => Operation::RDMA_WRITE,
+        Kind::ReadRequest
+        | Kind::ReadResponseFirst
+        | Kind::ReadResponseMiddle
+        | Kind::ReadResponseLast
+        | Kind::ReadResponseOnly => Operation::RDMA_READ,
+        Kind::CompareSwap => Operation::ATOMIC_CMP_AND_SWP,
+        Kind::FetchAdd => Operation::ATOMIC_FETCH_AND_ADD,
+        Kind::Flush => Operation::FLUSH,
+        Kind::AtomicWrite => Operation::ATOMIC_WRITE,
+        _ => return None,
+    })
+}
+
+/// Whether a responder sends packets with this opcode.
+pub fn is_response(opcode: u8) -> bool {
+    Opcode(opcode).info().is_some_and(|info| info.kind.is_response())
+}
+
+/// Returns the names of a work request's flags.
+pub fn send_flags(flags: u8) -> impl Iterator<Item = &'static str> {
+    const FLAGS: [&str; 5] = ["fence", "signaled", "solicited", "inline", "checksum"];
+    FLAGS.into_iter().enumerate().filter(move |(bit, _)| flags >> bit & 1 != 0).map(|(_, name)| name)
 }
 
 /// Returns the name of a type of queue pair.

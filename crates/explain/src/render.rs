@@ -10,7 +10,7 @@ use crate::names;
 use crate::recording::{Life, Recording};
 use crate::story::QpStory;
 use weft_record::counters;
-use weft_record::{Event, Fate, PacketInfo, PathKind, Record};
+use weft_record::{Event, Fate, Operation, PacketInfo, PathKind, Record, RequestInfo};
 
 /// Maximum number of lines of a story, unless all packets are asked for.
 const LINES_MAX: usize = 60;
@@ -148,9 +148,34 @@ pub(crate) fn describe(event: &Event) -> String {
                 is(seen.source_is_local, "yes"),
             )
         }
+        Event::Capacity(c) => {
+            let receives =
+                if c.has_srq { "a shared receive queue".to_owned() } else { format!("max_recv_wr {}", c.max_recv_wr) };
+            let signals = if c.signals_all { ", sq_sig_all" } else { "" };
+            format!(
+                "capacity: max_send_wr {}, {receives}, max_inline_data {}{signals}",
+                c.max_send_wr, c.max_inline_data
+            )
+        }
+        Event::Request(request) => format!("posted {}", describe_request(&request)),
         Event::Connection { event, status: 0 } => names::cm_event(event),
         Event::Connection { event, status } => format!("{}, status {status}", names::cm_event(event)),
     }
+}
+
+fn describe_request(request: &RequestInfo) -> String {
+    let RequestInfo { wr_id, length, sges, flags, remote_addr, rkey, .. } = *request;
+    let mut text = format!("{}, wr_id {wr_id}, {length} bytes", names::operation(request.operation));
+    if sges != 1 {
+        let _ = write!(text, " in {sges} pieces");
+    }
+    if (remote_addr, rkey) != (0, 0) {
+        let _ = write!(text, ", remote address 0x{remote_addr:x}, R_Key 0x{rkey:x}");
+    }
+    for name in names::send_flags(flags) {
+        let _ = write!(text, ", {name}");
+    }
+    text
 }
 
 fn describe_packet(packet: &PacketInfo) -> String {
@@ -179,6 +204,8 @@ const TRAFFIC_WORDS: [[&str; 2]; 5] = [
 fn traffic_of(record: &Record) -> Option<[u64; 5]> {
     match record.event {
         Event::Posted { sends, recvs } => Some([sends.into(), recvs.into(), 0, 0, 0]),
+        Event::Request(RequestInfo { operation: Operation::RECEIVE, .. }) => Some([0, 1, 0, 0, 0]),
+        Event::Request(_) => Some([1, 0, 0, 0, 0]),
         Event::Sent(_) => Some([0, 0, 1, 0, 0]),
         Event::Received(_, Fate::Delivered) => Some([0, 0, 0, 1, 0]),
         Event::Completed(wc) if wc.status == 0 || wc.status == WR_FLUSH_ERR => Some([0, 0, 0, 0, 1]),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::recording::Recording;
 use weft_record::counters;
-use weft_record::{Address, Attributes, Event, Fate, PacketInfo, PathKind, Record};
+use weft_record::{Address, Attributes, Event, Fate, Operation, PacketInfo, PathKind, Record, RequestInfo};
 
 /// Identifies a connection of a queue pair among recordings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -174,6 +174,8 @@ impl QpStory {
             Event::Posted { sends, recvs } => {
                 (all_sends.saturating_add(sends.into()), all_recvs.saturating_add(recvs.into()))
             }
+            Event::Request(RequestInfo { operation: Operation::RECEIVE, .. }) => (all_sends, all_recvs + 1),
+            Event::Request(_) => (all_sends + 1, all_recvs),
             _ => (all_sends, all_recvs),
         })
     }
@@ -195,7 +197,7 @@ const RTS: u8 = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{HERE, THERE, completion, packet, recording};
+    use crate::testing::{HERE, THERE, completion, packet, recording, roce_v2};
 
     #[test]
     fn a_number_that_is_used_again_is_another_queue_pair() {
@@ -214,7 +216,7 @@ mod tests {
         let record = |at, event| Record { at, qpn: 5, event };
         let state = |at, from, to| record(at, Event::State { from, to, path: PathKind::Wire });
         let with = |at, dest_qpn| record(at, Event::Attributes(Attributes { dest_qpn, ..Attributes::default() }));
-        let address = Address { sgid: HERE, dgid: THERE, dlid: 0, is_global: true };
+        let address = roce_v2(HERE, THERE);
         let (_, failed) = completion(4, 12);
         let records = [
             record(1, Event::Created { qp_type: 2, device: 3 }),

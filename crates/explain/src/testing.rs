@@ -5,7 +5,7 @@ use weft_verbs::Gid;
 use crate::recording::Recording;
 use weft_record::counters;
 use weft_record::layout::{self, RECORD_WORDS, WORD_BYTES, header};
-use weft_record::{Address, Attributes, CompletionInfo, Event, Fate, PacketInfo, PathKind, Record};
+use weft_record::{Address, Attributes, CompletionInfo, Event, Fate, Framing, PacketInfo, PathKind, Record};
 
 /// GIDs of the two sides.
 pub const HERE: Gid = Gid([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1]);
@@ -69,7 +69,13 @@ pub fn attributes() -> Attributes {
         port: 1,
         rq_psn: 0,
         sq_psn: 0,
+        ..Attributes::default()
     }
+}
+
+/// Addresses of RoCE v2.
+pub fn roce_v2(sgid: Gid, dgid: Gid) -> Address {
+    Address { sgid, dgid, dlid: 0, is_global: true, framing: Framing::RoceV2, slid: 0 }
 }
 
 /// A queue pair that was brought to RTS.
@@ -81,7 +87,7 @@ pub fn connected(qpn: u32, attributes: Attributes, sgid: Gid, dgid: Gid) -> Vec<
         to(0, 1),
         to(1, 2),
         record(Event::Attributes(attributes)),
-        record(Event::Address(Address { sgid, dgid, dlid: 0, is_global: true })),
+        record(Event::Address(roce_v2(sgid, dgid))),
         to(2, 3),
     ]
 }
@@ -102,7 +108,8 @@ pub fn other(events: &[(u64, Event)]) -> Vec<Record> {
 
 /// A completion with this status.
 pub fn completion(at: u64, status: u8) -> (u64, Event) {
-    (at, Event::Completed(CompletionInfo { wr_id: 1, status, opcode: 0, bytes: 0, vendor_err: 0, made_at: at }))
+    let wc = CompletionInfo { wr_id: 1, status, opcode: 0, bytes: 0, vendor_err: 0, made_at: at, imm: 0, flags: 0 };
+    (at, Event::Completed(wc))
 }
 
 /// A request that is sent eight times without an answer, and the completion that follows.

@@ -125,7 +125,7 @@ impl<H: HostInterface> HcaContext<H> {
             return Some((path, frame_of(datagram, framing | CODE_ETHERNET)));
         }
         let mask = (1_u16 << port.lmc.min(7)) - 1;
-        let slid = port.lid | u16::from(av.src_path_bits) & mask;
+        let slid = port.source_lid(av.src_path_bits);
         let mut frame = frame_of(datagram, framing | CODE_FABRIC | if av.is_global { CODE_GRH } else { 0 });
         frame.imm = u32::from(slid) << 16 | u32::from(av.sl) << 8 | u32::from((path.dlid & mask) as u8);
         frame.addr = path.dlid.into();

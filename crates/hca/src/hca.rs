@@ -12,6 +12,7 @@ use crate::host::{HostInterface, HostParts};
 use crate::objects::{Groups, QpEntry};
 use crate::owed_acks::OwedAcks;
 use crate::peer_quotas::PeerQuotas;
+use crate::posted::PostedLog;
 use crate::schedule::Schedule;
 use crate::table::Table;
 use crate::timers::Timers;
@@ -48,6 +49,8 @@ pub struct Hca<H: HostInterface> {
     pub(crate) wire_qps: usize,
     pub(crate) owed_acks: OwedAcks,
     pub(crate) key_violations: Vec<KeyViolation>,
+    /// Accepted work requests, if they are kept.
+    pub(crate) posted: PostedLog,
 }
 
 impl<H: HostInterface> Hca<H> {
@@ -73,6 +76,7 @@ impl<H: HostInterface> Hca<H> {
             wire_qps: 0,
             owed_acks: OwedAcks::default(),
             key_violations: Vec::new(),
+            posted: PostedLog::default(),
             ack_delay: false,
         }
     }

@@ -16,7 +16,6 @@ impl<H: HostInterface> Hca<H> {
             tx.packets.truncate(before);
             return;
         };
-        let mask = (1_u16 << port.lmc.min(7)) - 1;
         let mut kept = before;
         for at in before..tx.packets.len() {
             let packet = &mut tx.packets[at];
@@ -25,7 +24,7 @@ impl<H: HostInterface> Hca<H> {
             if group && !(packet.av.is_global && packet.av.dgid.is_multicast()) {
                 continue;
             }
-            let slid = port.lid | u16::from(packet.av.src_path_bits) & mask;
+            let slid = port.source_lid(packet.av.src_path_bits);
             let vl = port.virtual_lane(packet.av.sl);
             packet.source = Some(LocalSource { device: source.device, port: source.port, slid, vl });
             tx.packets.swap(kept, at);

@@ -12,6 +12,7 @@ use weft_wire::MULTICAST_QPN;
 
 use crate::objects::QpEntry;
 use crate::paths::FabricPath;
+use crate::posted::PostedRequest;
 use crate::violation::KeyViolation;
 use crate::{Hca, HostInterface, streams};
 
@@ -43,6 +44,14 @@ pub struct QpSummary {
     pub attr: QpAttr,
     /// P_Key of its packets.
     pub pkey: u16,
+    /// Source LID of its packets; 0 on RoCE.
+    pub slid: u16,
+    /// Capacity, as it was granted.
+    pub cap: QpCap,
+    /// Whether every send makes a completion.
+    pub signals_all: bool,
+    /// Whether a shared receive queue is in place of its own.
+    pub has_srq: bool,
     /// Path of its packets.
     pub path: &'static str,
     /// Number of work requests posted to its send queue.
@@ -287,8 +296,11 @@ impl<H: HostInterface> Hca<H> {
         }
         let entry = self.qps.get_mut(id)?;
         self.context.act(entry.device, now);
-        let posted = entry.qp.post_send(now, wr, &mut self.context);
+        let (posted, qpn) = (entry.qp.post_send(now, wr, &mut self.context), entry.qp.qpn());
         entry.posted.0 += u64::from(posted.is_ok());
+        if posted.is_ok() {
+            self.posted.on_send(qpn, wr);
+        }
         self.settle(id, now);
         posted
     }
@@ -311,12 +323,26 @@ impl<H: HostInterface> Hca<H> {
         self.context.act(entry.device, now);
         let posted = entry.qp.post_recv(wr, &mut self.context);
         entry.posted.1 += u64::from(posted.is_ok());
-        if entry.qp.awaits_receive() {
+        let (is_awaited, qpn) = (entry.qp.awaits_receive(), entry.qp.qpn());
+        if posted.is_ok() {
+            self.posted.on_recv(qpn, wr);
+        }
+        if is_awaited {
             self.resume_stream(now, id);
         }
         // A receive does not change the queue pair's sends; but in ERR it completes at once.
         self.settle_cqs();
         posted
+    }
+
+    /// Starts to keep the work requests that queue pairs accept, for [`Hca::take_posted`].
+    pub fn keep_posted(&mut self) {
+        self.posted.start();
+    }
+
+    /// Takes the work requests that were accepted since the last call, in the order of their posts.
+    pub fn take_posted(&mut self) -> impl Iterator<Item = PostedRequest> {
+        self.posted.take()
     }
 
     /// Takes each queue pair's traffic over the fabric since the last call.
@@ -369,6 +395,13 @@ impl<H: HostInterface> Hca<H> {
         self.qps.get(id).ok().map(|entry| self.summary(id, entry))
     }
 
+    /// Returns the LID that a queue pair's packets have as their source.
+    fn source_lid(&self, entry: &QpEntry) -> u16 {
+        let device = self.context.devices.get(&entry.device);
+        let (Some(peer), Some(device)) = (entry.peer, device) else { return 0 };
+        device.fabric_port(peer.port_num).map_or(0, |port| port.source_lid(peer.src_path_bits))
+    }
+
     fn summary(&self, id: QpId, entry: &QpEntry) -> QpSummary {
         let attr = entry.qp.query();
         QpSummary {
@@ -383,6 +416,10 @@ impl<H: HostInterface> Hca<H> {
             sq_psn: attr.sq_psn,
             attr,
             pkey: entry.qp.pkey(),
+            slid: self.source_lid(entry),
+            cap: entry.init.cap,
+            signals_all: entry.init.sq_sig_all,
+            has_srq: entry.init.srq.is_some(),
             path: match (entry.qp.peer(), entry.qp.stream_phase()) {
                 (None, Some(_)) => "tcp",
                 (peer, _) => path_name(peer.map(|peer| self.context.peers.reach(peer))),

@@ -2,8 +2,7 @@
 
 use weft_verbs::Gid;
 
-use crate::fields::Fields;
-use crate::layout::{RECORD_WORDS, Section};
+use crate::layout::Section;
 
 /// `IBV_WC_SUCCESS`.
 const SUCCESS: u8 = 0;
@@ -46,7 +45,7 @@ pub enum Event {
     Address(Address),
     /// The queue pair was destroyed.
     Destroyed,
-    /// Work requests were posted.
+    /// Work requests were posted: an earlier version's, which does not say which.
     Posted {
         /// To the send queue.
         sends: u32,
@@ -100,6 +99,10 @@ pub enum Event {
         /// Its status.
         status: i32,
     },
+    /// The capacity of the queue pair, when it was created.
+    Capacity(Capacity),
+    /// A work request was posted.
+    Request(RequestInfo),
 }
 
 /// Path of a queue pair's packets.
@@ -136,6 +139,12 @@ pub struct Attributes {
     pub rq_psn: u32,
     /// First PSN that it sends.
     pub sq_psn: u32,
+    /// READs and atomics that it may have outstanding.
+    pub max_rd_atomic: u8,
+    /// READs and atomics that it answers at a time.
+    pub max_dest_rd_atomic: u8,
+    /// `IBV_ACCESS_*`: the peer's rights.
+    pub access: u32,
 }
 
 /// Addresses of a path.
@@ -149,6 +158,86 @@ pub struct Address {
     pub dlid: u16,
     /// Whether packets carry the GIDs.
     pub is_global: bool,
+    /// Framing of its packets.
+    pub framing: Framing,
+    /// Source LID; 0 on RoCE.
+    pub slid: u16,
+}
+
+/// Framing of a path's packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Framing {
+    /// An earlier version did not record it.
+    #[default]
+    Unknown,
+    /// LRH, and BTH or GRH.
+    InfiniBand,
+    /// Ethernet and GRH.
+    RoceV1,
+    /// Ethernet, IP and UDP.
+    RoceV2,
+}
+
+/// Capacity of a queue pair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Capacity {
+    /// Sends that may be outstanding.
+    pub max_send_wr: u32,
+    /// Receives that may be outstanding.
+    pub max_recv_wr: u32,
+    /// Elements of a send's list.
+    pub max_send_sge: u32,
+    /// Elements of a receive's list.
+    pub max_recv_sge: u32,
+    /// Bytes of an inline request.
+    pub max_inline_data: u32,
+    /// Whether every send makes a completion.
+    pub signals_all: bool,
+    /// Whether a shared receive queue is in place of its own.
+    pub has_srq: bool,
+}
+
+/// A work request, without its payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RequestInfo {
+    /// The program's ID.
+    pub wr_id: u64,
+    /// The operation.
+    pub operation: Operation,
+    /// `IBV_SEND_*`.
+    pub flags: u8,
+    /// Elements of its list.
+    pub sges: u8,
+    /// Bytes of its list.
+    pub length: u32,
+    /// Immediate data in host order, or the key to invalidate.
+    pub imm: u32,
+    /// The peer's memory.
+    pub remote_addr: u64,
+    /// Its key.
+    pub rkey: u32,
+}
+
+/// The operation of a work request: `IBV_WR_*`, or [`Operation::RECEIVE`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operation(pub u8);
+
+#[allow(missing_docs)] // The names are verbs.h's.
+impl Operation {
+    pub const RDMA_WRITE: Operation = Operation(0);
+    pub const RDMA_WRITE_WITH_IMM: Operation = Operation(1);
+    pub const SEND: Operation = Operation(2);
+    pub const SEND_WITH_IMM: Operation = Operation(3);
+    pub const RDMA_READ: Operation = Operation(4);
+    pub const ATOMIC_CMP_AND_SWP: Operation = Operation(5);
+    pub const ATOMIC_FETCH_AND_ADD: Operation = Operation(6);
+    pub const LOCAL_INV: Operation = Operation(7);
+    pub const BIND_MW: Operation = Operation(8);
+    pub const SEND_WITH_INV: Operation = Operation(9);
+    pub const FLUSH: Operation = Operation(14);
+    pub const ATOMIC_WRITE: Operation = Operation(15);
+    /// A receive, which has no number in verbs.h.
+    pub const RECEIVE: Operation = Operation(0x80);
 }
 
 /// A completion.
@@ -166,6 +255,10 @@ pub struct CompletionInfo {
     pub vendor_err: u32,
     /// When the completion was made, which may be earlier than its poll.
     pub made_at: u64,
+    /// Immediate data in host order, or the key that was invalidated.
+    pub imm: u32,
+    /// `IBV_WC_*` flags.
+    pub flags: u8,
 }
 
 /// A packet.
@@ -230,233 +323,12 @@ impl Record {
     /// Returns the section that it belongs to.
     pub fn section(&self) -> Section {
         match &self.event {
-            Event::Posted { .. } | Event::Sent(_) | Event::Received(_, Fate::Delivered) => Section::Traffic,
+            Event::Posted { .. } | Event::Request(_) | Event::Sent(_) | Event::Received(_, Fate::Delivered) => {
+                Section::Traffic
+            }
             Event::Completed(wc) if matches!(wc.status, SUCCESS | WR_FLUSH_ERR) => Section::Traffic,
             Event::Received(..) | Event::Counted { .. } | Event::Link(_) => Section::Trouble,
             _ => Section::Story,
         }
-    }
-
-    /// Returns the words after the sequence number.
-    pub fn encode(&self) -> [u64; RECORD_WORDS - 1] {
-        let (kind, fields) = self.event.encode();
-        let mut words = [0; RECORD_WORDS - 1];
-        words[0] = self.at;
-        words[1] = u64::from(kind) << 32 | u64::from(self.qpn);
-        words[2..].copy_from_slice(&fields.words());
-        words
-    }
-
-    /// Reads the words after the sequence number; `None` for a kind of a later version.
-    pub fn decode(words: [u64; RECORD_WORDS - 1]) -> Option<Record> {
-        let [at, head, body @ ..] = words;
-        let event = Event::decode((head >> 32) as u8, Fields::of(body))?;
-        Some(Record { at, qpn: head as u32, event })
-    }
-}
-
-impl Event {
-    fn encode(&self) -> (u8, Fields) {
-        let fields = Fields::new();
-        match *self {
-            Event::Created { qp_type, device } => (1, fields.put([qp_type]).put(device.to_le_bytes())),
-            Event::State { from, to, path } => (2, fields.put([from, to, path as u8])),
-            Event::Attributes(attr) => (3, attr.encode(fields)),
-            Event::Address(Address { sgid, dgid, dlid, is_global }) => {
-                (4, fields.put(sgid.0).put(dgid.0).put(dlid.to_le_bytes()).put([is_global.into()]))
-            }
-            Event::Destroyed => (5, fields),
-            Event::Posted { sends, recvs } => (6, fields.put(sends.to_le_bytes()).put(recvs.to_le_bytes())),
-            Event::Completed(wc) => (7, wc.encode(fields)),
-            Event::Sent(packet) => (8, packet.encode(fields)),
-            Event::Received(packet, fate) => (9, packet.encode(fields).put([fate as u8])),
-            Event::Counted { counter, amount } => (10, fields.put([counter]).put(amount.to_le_bytes())),
-            Event::Link(LinkTrouble { counter, amount, errno }) => {
-                (11, fields.put([counter]).put(amount.to_le_bytes()).put(errno.to_le_bytes()))
-            }
-            Event::Async { event, port, device } => (12, fields.put([event, port]).put(device.to_le_bytes())),
-            Event::FabricPath { open } => (13, fields.put([open.into()])),
-            Event::PeerGone { slot, generation } => (14, fields.put(slot.to_le_bytes()).put(generation.to_le_bytes())),
-            Event::Reachability(seen) => {
-                let flags = [seen.source_is_local, seen.peer_is_local, seen.has_neighbour].map(u8::from);
-                (15, fields.put(seen.route_errno.to_le_bytes()).put(flags))
-            }
-            Event::Connection { event, status } => (16, fields.put([event]).put(status.to_le_bytes())),
-            Event::FabricLost => (17, fields),
-        }
-    }
-
-    fn decode(kind: u8, mut fields: Fields) -> Option<Event> {
-        let f = &mut fields;
-        Some(match kind {
-            1 => Event::Created { qp_type: f.u8(), device: f.u32() },
-            2 => Event::State { from: f.u8(), to: f.u8(), path: PathKind::decode(f.u8())? },
-            3 => Event::Attributes(Attributes::decode(f)),
-            4 => Event::Address(Address {
-                sgid: Gid(f.take()),
-                dgid: Gid(f.take()),
-                dlid: f.u16(),
-                is_global: f.u8() != 0,
-            }),
-            5 => Event::Destroyed,
-            6 => Event::Posted { sends: f.u32(), recvs: f.u32() },
-            7 => Event::Completed(CompletionInfo::decode(f)),
-            8 => Event::Sent(PacketInfo::decode(f)),
-            9 => Event::Received(PacketInfo::decode(f), Fate::decode(f.u8())?),
-            10 => Event::Counted { counter: f.u8(), amount: f.u64() },
-            11 => Event::Link(LinkTrouble { counter: f.u8(), amount: f.u64(), errno: f.u32() }),
-            12 => Event::Async { event: f.u8(), port: f.u8(), device: f.u32() },
-            13 => Event::FabricPath { open: f.u8() != 0 },
-            14 => Event::PeerGone { slot: f.u32(), generation: f.u64() },
-            15 => Event::Reachability(Reachability {
-                route_errno: f.u32(),
-                source_is_local: f.u8() != 0,
-                peer_is_local: f.u8() != 0,
-                has_neighbour: f.u8() != 0,
-            }),
-            16 => Event::Connection { event: f.u8(), status: i32::from_le_bytes(f.take()) },
-            17 => Event::FabricLost,
-            _ => return None,
-        })
-    }
-}
-
-impl PathKind {
-    fn decode(code: u8) -> Option<PathKind> {
-        [PathKind::Wire, PathKind::SameHost, PathKind::Tcp].into_iter().find(|kind| *kind as u8 == code)
-    }
-}
-
-impl Fate {
-    fn decode(code: u8) -> Option<Fate> {
-        [Fate::Delivered, Fate::UnknownQpn, Fate::BadPkey, Fate::BadAddress]
-            .into_iter()
-            .find(|fate| *fate as u8 == code)
-    }
-}
-
-impl Attributes {
-    fn encode(&self, fields: Fields) -> Fields {
-        let codes = [self.timeout, self.retry_cnt, self.rnr_retry, self.min_rnr_timer, self.port];
-        fields
-            .put(self.dest_qpn.to_le_bytes())
-            .put(self.mtu.to_le_bytes())
-            .put(self.pkey.to_le_bytes())
-            .put(codes)
-            .put(self.rq_psn.to_le_bytes())
-            .put(self.sq_psn.to_le_bytes())
-    }
-
-    fn decode(f: &mut Fields) -> Attributes {
-        Attributes {
-            dest_qpn: f.u32(),
-            mtu: f.u16(),
-            pkey: f.u16(),
-            timeout: f.u8(),
-            retry_cnt: f.u8(),
-            rnr_retry: f.u8(),
-            min_rnr_timer: f.u8(),
-            port: f.u8(),
-            rq_psn: f.u32(),
-            sq_psn: f.u32(),
-        }
-    }
-}
-
-impl CompletionInfo {
-    fn encode(&self, fields: Fields) -> Fields {
-        fields
-            .put(self.wr_id.to_le_bytes())
-            .put([self.status, self.opcode])
-            .put(self.bytes.to_le_bytes())
-            .put(self.vendor_err.to_le_bytes())
-            .put(self.made_at.to_le_bytes())
-    }
-
-    fn decode(f: &mut Fields) -> CompletionInfo {
-        CompletionInfo {
-            wr_id: f.u64(),
-            status: f.u8(),
-            opcode: f.u8(),
-            bytes: f.u32(),
-            vendor_err: f.u32(),
-            made_at: f.u64(),
-        }
-    }
-}
-
-impl PacketInfo {
-    fn encode(&self, fields: Fields) -> Fields {
-        let flags = u8::from(self.ack_req) | u8::from(self.syndrome.is_some()) << 1;
-        fields
-            .put(self.peer.0)
-            .put(self.dest_qpn.to_le_bytes())
-            .put(self.psn.to_le_bytes())
-            .put([self.opcode, self.syndrome.unwrap_or(0), flags])
-            .put(self.pkey.to_le_bytes())
-            .put(self.bytes.to_le_bytes())
-    }
-
-    fn decode(f: &mut Fields) -> PacketInfo {
-        let (peer, dest_qpn, psn) = (Gid(f.take()), f.u32(), f.u32());
-        let (opcode, syndrome, flags) = (f.u8(), f.u8(), f.u8());
-        PacketInfo {
-            peer,
-            dest_qpn,
-            psn,
-            opcode,
-            syndrome: (flags & 2 != 0).then_some(syndrome),
-            ack_req: flags & 1 != 0,
-            pkey: f.u16(),
-            bytes: f.u32(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_event_survives_its_record() {
-        let packet = PacketInfo {
-            peer: Gid([7; 16]),
-            dest_qpn: 0xff_fffe,
-            psn: 0xab_cdef,
-            opcode: 0x11,
-            syndrome: Some(0x62),
-            ack_req: true,
-            pkey: 0x8001,
-            bytes: 4096,
-        };
-        let plain = PacketInfo { syndrome: None, ack_req: false, ..packet };
-        let attr = Attributes { dest_qpn: 5, mtu: 4096, pkey: 0xffff, timeout: 14, sq_psn: 9, ..Attributes::default() };
-        let address = Address { sgid: Gid([1; 16]), dgid: Gid([2; 16]), dlid: 3, is_global: true };
-        let wc = CompletionInfo { wr_id: u64::MAX, status: 12, opcode: 1, bytes: 2, vendor_err: 3, made_at: 4 };
-        let seen = Reachability { route_errno: 113, source_is_local: true, peer_is_local: false, has_neighbour: true };
-        let events = [
-            Event::Created { qp_type: 2, device: 3 },
-            Event::State { from: 1, to: 2, path: PathKind::Tcp },
-            Event::Attributes(attr),
-            Event::Address(address),
-            Event::Destroyed,
-            Event::Posted { sends: 1, recvs: 2 },
-            Event::Completed(wc),
-            Event::Sent(packet),
-            Event::Received(plain, Fate::BadPkey),
-            Event::Counted { counter: 5, amount: 1 << 40 },
-            Event::Link(LinkTrouble { counter: 1, amount: 2, errno: 111 }),
-            Event::Async { event: 10, port: 1, device: 1 << 20 },
-            Event::FabricPath { open: true },
-            Event::PeerGone { slot: 1023, generation: 1 << 40 },
-            Event::FabricLost,
-            Event::Reachability(seen),
-            Event::Connection { event: 7, status: -110 },
-        ];
-        for event in events {
-            let record = Record { at: 1 << 60, qpn: 0x12_3456, event };
-            assert_eq!(Record::decode(record.encode()), Some(record));
-        }
-        assert_eq!(Record::decode([0; RECORD_WORDS - 1]), None, "a record that was never written");
     }
 }

@@ -7,11 +7,13 @@
 //! `weft-explain` reads it. This crate is part of the libraries that programs load, and stays small.
 #![forbid(unsafe_code)]
 
+mod codec;
 pub mod counters;
 mod event;
 mod fields;
 pub mod layout;
 
 pub use event::{
-    Address, Attributes, CompletionInfo, Event, Fate, LinkTrouble, PacketInfo, PathKind, Reachability, Record,
+    Address, Attributes, Capacity, CompletionInfo, Event, Fate, Framing, LinkTrouble, Operation, PacketInfo, PathKind,
+    Reachability, Record, RequestInfo,
 };

@@ -273,6 +273,12 @@ pub struct IbPortAttr {
 }
 
 impl IbPortAttr {
+    /// Returns the source LID of packets with these path bits.
+    #[inline]
+    pub fn source_lid(&self, src_path_bits: u8) -> u16 {
+        self.lid | u16::from(src_path_bits) & ((1 << self.lmc.min(7)) - 1)
+    }
+
     /// Returns the virtual lane of packets with this service level.
     #[inline]
     pub fn virtual_lane(&self, sl: u8) -> u8 {

@@ -6,6 +6,7 @@
 pub mod aeth;
 pub mod bth;
 pub mod cm;
+pub mod ethernet;
 pub mod ext;
 #[doc(hidden)]
 pub mod fuzzing;

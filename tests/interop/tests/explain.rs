@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use weft_interop::{Ended, Fabric, Lab, Proc, Shape, Side, Table, Who, product, skip};
+use weft_interop::{Ended, Fabric, Lab, Pair, Proc, Shape, Side, Table, Who, product, skip};
 
 const NEEDED: &[&str] = &["ip", "cc", "/usr/include/infiniband/verbs.h"];
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/explain_calls/pair.c");
@@ -300,7 +300,72 @@ fn compile(lab: &Lab) -> Result<String> {
     Ok(program)
 }
 
-const FABRIC_TOOLS: &[&str] = &["ip", "opensm", "ib_write_bw", "ibstat"];
+/// Programs whose recorded packets tshark reads, with opcodes (its decimal `infiniband.bth.opcode`) that must be among them.
+const CAPTURED: &[(&str, &str, &[u8])] = &[
+    ("ibv_rc_pingpong", "-n 20 -s 4096 -m 1024", &[0, 1, 2, 17]),
+    ("ibv_uc_pingpong", "-n 20 -s 100", &[36]),
+    ("ib_write_bw", "-F -n 20 -s 4096 -m 1024", &[6, 7, 8, 17]),
+    // The row of the GID table is of RoCE v1.
+    ("ib_write_bw", "-F -n 20 -s 4096 -m 1024 -x 32", &[6, 7, 8, 17]),
+    ("ib_read_bw", "-F -n 20 -s 4096 -m 1024", &[12, 13, 14, 15]),
+    ("ib_atomic_bw", "-F -n 20", &[20, 18]),
+];
+
+#[test]
+fn recorded_packets_are_a_capture() {
+    if !skip::have("recorded_packets_are_a_capture", &["ip", "tshark", "ib_write_bw", "ibv_rc_pingpong"]) {
+        return;
+    }
+    let lab = Lab::new(Shape::Two { mtu: 1500 }).expect("a lab");
+    let mut table = Table::new("recorded packets");
+    for (tool, args, opcodes) in CAPTURED {
+        table.case(&format!("{tool} {args}"), || captured(&lab, tool, args, opcodes));
+    }
+    table.finish();
+}
+
+fn captured(lab: &Lab, tool: &str, args: &str, opcodes: &[u8]) -> Result<()> {
+    let (file, capture) = (lab.file("client.record"), lab.file("packets.pcapng"));
+    let mut pair = Pair::new(tool, args).devices(lab)?;
+    if tool.starts_with("ibv_") {
+        let row = |side| lab.device(side).map(|device| format!("-g {}", device.gid_v4));
+        pair = pair.each(&row(lab.server())?, &row(lab.client())?);
+    }
+    let server = pair.start_server(lab)?;
+    let words: Vec<&str> = pair.client.iter().map(String::as_str).chain([lab.server().v4]).collect();
+    lab.start_line(&recorded(lab, lab.client(), &file, &words)?, &[])?.wait(ENDS_WITHIN).success()?;
+    server.wait(ENDS_WITHIN).success()?;
+    explain(lab, &[&file], &["--all", "--pcapng", &capture.display().to_string()])?;
+    check_capture(&capture, opcodes)
+}
+
+/// Checks that every packet is whole as far as it was captured, and says which queue pair and verb it is of.
+fn check_capture(file: &Path, opcodes: &[u8]) -> Result<()> {
+    const FIELDS: [&str; 5] =
+        ["frame.protocols", "infiniband.bth.opcode", "frame.cap_len", "frame.len", "frame.comment"];
+    let mut tshark = Command::new("tshark");
+    // tshark takes small payloads for RPC over RDMA and then calls them malformed.
+    tshark.args(["--disable-protocol", "rpcordma", "-T", "fields", "-r"]).arg(file);
+    tshark.args(FIELDS.iter().flat_map(|field| ["-e", field]));
+    let out = tshark.output().context("tshark")?;
+    ensure!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let text = String::from_utf8_lossy(&out.stdout);
+    let mut seen = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [protocols, opcode, captured, length, comment] = fields[..] else { bail!("{line}") };
+        ensure!(protocols.contains("infiniband") && !protocols.contains("malformed"), "{line}");
+        ensure!(captured.parse::<u32>()? < length.parse::<u32>()?, "{line}");
+        ensure!(comment.contains(" of process ") && comment.contains("PSN"), "{line}");
+        seen.insert(opcode.parse::<u8>().with_context(|| line.to_owned())?);
+    }
+    for opcode in opcodes {
+        ensure!(seen.contains(opcode), "no packet of opcode {opcode}, only {seen:?}");
+    }
+    Ok(())
+}
+
+const FABRIC_TOOLS: &[&str] = &["ip", "opensm", "ib_write_bw", "ibstat", "tshark"];
 
 #[test]
 fn broken_connections_of_a_fabric_are_explained() {
@@ -353,6 +418,11 @@ fn explained_on_a_fabric(lab: &Lab, client_words: &str, cause: &str, by_packets:
     let both = [client_file.as_path(), if rings.exists() { &rings } else { &server_file }];
     let (found, _) = first_cause(&explain(lab, &both, &["--json"])?)?;
     ensure!(found == cause, "{found}:\n{}", explain(lab, &both, &[])?);
+    if by_packets {
+        let capture = lab.file("packets.pcapng");
+        explain(lab, &both, &["--all", "--pcapng", &capture.display().to_string()])?;
+        check_capture(&capture, &[6])?;
+    }
     Ok(())
 }
 

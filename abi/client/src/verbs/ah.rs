@@ -23,7 +23,8 @@ pub struct Path {
 }
 
 impl Path {
-    pub(super) fn raw(&self) -> ibv_ah_attr {
+    /// The C structure.
+    pub fn raw(&self) -> ibv_ah_attr {
         let (dgid, sgid_index) = self.gid.unwrap_or_default();
         ibv_ah_attr {
             grh: ibv_global_route {

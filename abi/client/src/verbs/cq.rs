@@ -96,6 +96,11 @@ impl Wc {
         u32::from_be(unsafe { self.0.imm.imm_data })
     }
 
+    /// `IBV_WC_*` flags.
+    pub fn flags(&self) -> u32 {
+        self.0.wc_flags
+    }
+
     /// Key that the peer's SEND invalidated, if it did.
     pub fn invalidated(&self) -> Option<u32> {
         // SAFETY: both members of the union are plain numbers.

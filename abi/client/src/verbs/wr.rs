@@ -1,10 +1,10 @@
 //! Send work requests: single ones, and chains that are built once and posted many times.
 
 use weft_abi_types::{
-    IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_SEND_SOLICITED, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_READ,
-    IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV,
-    ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_imm, ibv_send_wr_op, ibv_send_wr_qp_type, ibv_send_wr_rdma,
-    ibv_send_wr_tso, ibv_send_wr_ud, ibv_send_wr_wr, ibv_send_wr_xrc, ibv_sge,
+    IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_SEND_SOLICITED, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
+    IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
+    IBV_WR_SEND_WITH_INV, ibv_send_wr, ibv_send_wr_atomic, ibv_send_wr_imm, ibv_send_wr_op, ibv_send_wr_qp_type,
+    ibv_send_wr_rdma, ibv_send_wr_tso, ibv_send_wr_ud, ibv_send_wr_wr, ibv_send_wr_xrc, ibv_sge,
 };
 
 use super::{Ah, Sge};
@@ -34,6 +34,8 @@ pub struct UdTarget {
 pub enum Op {
     /// SEND on a connected queue pair.
     Send,
+    /// SEND on a connected queue pair with immediate data.
+    SendImm(u32),
     /// SEND on a connected queue pair that wakes a peer which waits for solicited completions alone.
     SendSolicited,
     /// SEND on a connected queue pair that invalidates this key at the peer.
@@ -46,12 +48,14 @@ pub enum Op {
     SendXrc(u32),
     /// RDMA WRITE.
     Write(Remote),
-    /// RDMA WRITE with immediate data 0, which consumes a receive of the peer.
-    WriteImm(Remote),
+    /// RDMA WRITE with immediate data, which consumes a receive of the peer.
+    WriteImm(Remote, u32),
     /// RDMA READ.
     Read(Remote),
     /// Atomic fetch and add.
     FetchAdd(Remote, u64),
+    /// Atomic compare and swap: the expected value, and the new one.
+    CompareSwap(Remote, u64, u64),
 }
 
 /// A send work request with one piece of memory.
@@ -79,6 +83,7 @@ impl SendRequest {
         };
         let (opcode, wr) = match &self.op {
             Op::Send | Op::SendSolicited | Op::SendXrc(_) => (IBV_WR_SEND, atomic(&Remote::default(), 0, 0)),
+            Op::SendImm(_) => (IBV_WR_SEND_WITH_IMM, atomic(&Remote::default(), 0, 0)),
             Op::SendInvalidate(_) => (IBV_WR_SEND_WITH_INV, atomic(&Remote::default(), 0, 0)),
             Op::SendTo(to) => (
                 IBV_WR_SEND,
@@ -89,12 +94,15 @@ impl SendRequest {
                 ibv_send_wr_wr { ud: ibv_send_wr_ud { ah: to.ah.ptr(), remote_qpn: to.qpn, remote_qkey: to.qkey } },
             ),
             Op::Write(remote) => (IBV_WR_RDMA_WRITE, rdma(remote)),
-            Op::WriteImm(remote) => (IBV_WR_RDMA_WRITE_WITH_IMM, rdma(remote)),
+            Op::WriteImm(remote, _) => (IBV_WR_RDMA_WRITE_WITH_IMM, rdma(remote)),
             Op::Read(remote) => (IBV_WR_RDMA_READ, rdma(remote)),
             Op::FetchAdd(remote, add) => (IBV_WR_ATOMIC_FETCH_AND_ADD, atomic(remote, *add, 0)),
+            Op::CompareSwap(remote, compare, swap) => (IBV_WR_ATOMIC_CMP_AND_SWP, atomic(remote, *compare, *swap)),
         };
         let imm = match self.op {
-            Op::SendToImm(_, imm) => ibv_send_wr_imm { imm_data: imm.to_be() },
+            Op::SendToImm(_, imm) | Op::SendImm(imm) | Op::WriteImm(_, imm) => {
+                ibv_send_wr_imm { imm_data: imm.to_be() }
+            }
             Op::SendInvalidate(invalidate_rkey) => ibv_send_wr_imm { invalidate_rkey },
             _ => ibv_send_wr_imm { imm_data: 0 },
         };
@@ -159,6 +167,11 @@ impl SendChain {
     pub fn set_signaled(&mut self, index: usize, signaled: bool) {
         let flags = &mut self.wrs[index].send_flags;
         *flags = *flags & !IBV_SEND_SIGNALED | if signaled { IBV_SEND_SIGNALED } else { 0 };
+    }
+
+    /// Sets all flags of request `index`: `IBV_SEND_*`.
+    pub fn set_flags(&mut self, index: usize, flags: u32) {
+        self.wrs[index].send_flags = flags;
     }
 
     /// Links the first `count` requests and terminates the list. Null if there are none.

@@ -12,7 +12,7 @@ mod traffic;
 
 pub use connected::{connected, meet_client, meet_server};
 pub use device_choice::DeviceChoice;
-pub use exchange::{Acceptor, Dest, Link, XrcDest, connect_to};
+pub use exchange::{Acceptor, Dest, Link, Message, XrcDest, connect_to};
 pub use memory::Memory;
 pub use options::{Options, Spec, read};
 pub use setup::{Setup, random_psn};

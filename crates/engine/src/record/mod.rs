@@ -5,6 +5,7 @@
 mod observe;
 mod packets;
 mod reach;
+mod requests;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +15,7 @@ use weft_link::LinkStats;
 use weft_record::{CompletionInfo, Event as Entry, Record};
 use weft_recorder::{Library, Recorder};
 use weft_transport::{RxPacket, TxBatch};
-use weft_verbs::{AsyncSubject, Duration, Event, Instant, Wc, WcStatus};
+use weft_verbs::{AsyncSubject, Duration, Event, Instant, Wc, WcFlags, WcStatus};
 
 use crate::adapter::Adapter;
 use crate::config;
@@ -30,6 +31,8 @@ pub struct Recording {
     probe: Probe,
     /// Queue pairs of packets since the last comparison.
     touched: BTreeSet<u32>,
+    /// Time of the last completions that the program polled.
+    polled_at: Instant,
     /// Time of the last comparison of all queue pairs.
     compared_at: Instant,
     /// Whether timers ran since.
@@ -67,6 +70,7 @@ fn start_in(directory: &Path) -> Option<Box<Recording>> {
             link: LinkStats::default(),
             probe: Probe::default(),
             touched: BTreeSet::new(),
+            polled_at: Instant::default(),
             compared_at: Instant::default(),
             have_timers_run: false,
             is_behind: false,
@@ -115,6 +119,7 @@ impl Recording {
     /// kernel what it knows of the peer's address.
     #[cold]
     pub fn polled(&mut self, now: Instant, completions: &[Wc]) {
+        self.polled_at = now;
         for wc in completions {
             let info = CompletionInfo {
                 wr_id: wc.wr_id,
@@ -123,6 +128,8 @@ impl Recording {
                 bytes: wc.byte_len,
                 vendor_err: wc.vendor_err,
                 made_at: wc.timestamp,
+                imm: if wc.flags.contains(WcFlags::WITH_IMM) { u32::from_be(wc.imm_data) } else { wc.imm_data },
+                flags: wc.flags.bits() as u8,
             };
             self.put(now, wc.qp_num, Entry::Completed(info));
             if wc.status == WcStatus::RetryExcErr
@@ -131,6 +138,16 @@ impl Recording {
             {
                 self.put(now, wc.qp_num, Entry::Reachability(seen));
             }
+        }
+    }
+
+    /// Records the work requests that queue pairs accepted since the last call.
+    #[cold]
+    pub fn posted(&self, now: Instant, hca: &mut Adapter) {
+        // A post may have the time of the last turn, which is before the completions that the program polled.
+        let at = now.max(self.polled_at);
+        for request in hca.take_posted() {
+            self.put(at, request.qpn, Entry::Request(requests::describe(&request)));
         }
     }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use weft_hca::QpSummary;
-use weft_record::{Address, Attributes, Event, PathKind, counters};
+use weft_record::{Address, Attributes, Capacity, Event, Framing, PathKind, counters};
 use weft_transport::QpStats;
-use weft_verbs::{AddressVector, QpId, QpState, QpType};
+use weft_verbs::{AddressVector, GidType, QpCap, QpId, QpState, QpType};
 
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -13,7 +13,6 @@ struct Seen {
     state: QpState,
     attributes: Attributes,
     peer: Option<AddressVector>,
-    posted: (u64, u64),
     stats: QpStats,
     /// The last comparison of all queue pairs before it was seen.
     comparison: u64,
@@ -52,11 +51,11 @@ impl Observer {
                     put(qp.qpn, Event::Destroyed);
                 }
                 put(qp.qpn, Event::Created { qp_type: code(qp.qp_type), device: qp.device.0 });
+                put(qp.qpn, Event::Capacity(capacity(qp)));
                 let made = Seen {
                     state: QpState::Reset,
                     attributes: Attributes::default(),
                     peer: None,
-                    posted: (0, 0),
                     stats: QpStats::default(),
                     ..now
                 };
@@ -100,9 +99,27 @@ fn seen(qp: &QpSummary, comparison: u64) -> Seen {
         // The current PSNs change with each packet; those of the set-up are in the first record.
         rq_psn: qp.rq_psn,
         sq_psn: qp.sq_psn,
+        max_rd_atomic: attr.max_rd_atomic,
+        max_dest_rd_atomic: attr.max_dest_rd_atomic,
+        access: attr.qp_access.bits(),
     };
-    let posted = (qp.posted_sends, qp.posted_recvs);
-    Seen { id: qp.id, state: qp.state, attributes, peer: qp.peer, posted, stats: qp.stats, comparison }
+    Seen { id: qp.id, state: qp.state, attributes, peer: qp.peer, stats: qp.stats, comparison }
+}
+
+fn capacity(qp: &QpSummary) -> Capacity {
+    let QpCap { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data } = qp.cap;
+    let QpSummary { signals_all, has_srq, .. } = *qp;
+    Capacity { max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data, signals_all, has_srq }
+}
+
+fn address(qp: &QpSummary, path: &AddressVector) -> Address {
+    let AddressVector { sgid, dgid, dlid, is_global, gid_type, .. } = *path;
+    let framing = match gid_type {
+        _ if dlid != 0 => Framing::InfiniBand,
+        GidType::IbOrRoceV1 => Framing::RoceV1,
+        GidType::RoceV2 => Framing::RoceV2,
+    };
+    Address { sgid, dgid, dlid, is_global: is_global || dlid == 0, framing, slid: qp.slid }
 }
 
 fn differences(qp: &QpSummary, before: &Seen, now: &Seen, put: &mut dyn FnMut(u32, Event)) {
@@ -123,13 +140,7 @@ fn differences(qp: &QpSummary, before: &Seen, now: &Seen, put: &mut dyn FnMut(u3
         put(qpn, Event::Attributes(now.attributes));
     }
     if let Some(peer) = now.peer.filter(|_| before.peer != now.peer) {
-        let AddressVector { sgid, dgid, dlid, is_global, .. } = peer;
-        put(qpn, Event::Address(Address { sgid, dgid, dlid, is_global: is_global || dlid == 0 }));
-    }
-    let more = |now: u64, before: u64| u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX);
-    let (sends, recvs) = (more(now.posted.0, before.posted.0), more(now.posted.1, before.posted.1));
-    if (sends, recvs) != (0, 0) {
-        put(qpn, Event::Posted { sends, recvs });
+        put(qpn, Event::Address(address(qp, &peer)));
     }
     if before.stats == now.stats {
         return;
@@ -162,6 +173,10 @@ mod tests {
             sq_psn: timeouts as u32,
             attr,
             pkey: 0xffff,
+            slid: 0,
+            cap: QpCap { max_send_wr: 16, ..QpCap::default() },
+            signals_all: true,
+            has_srq: false,
             path: "wire",
             posted_sends: timeouts,
             posted_recvs: 0,
@@ -180,17 +195,20 @@ mod tests {
         };
         let made = compare(Some(qp(0, QpState::Init, 0)));
         assert_eq!(made[0], Event::Created { qp_type: 2, device: 0 });
-        assert_eq!(made[1], Event::State { from: 0, to: 1, path: PathKind::Wire });
-        assert!(matches!(made[2], Event::Attributes(Attributes { dest_qpn: 7, timeout: 14, pkey: 0xffff, .. })));
+        let capacity = Capacity { max_send_wr: 16, signals_all: true, ..Capacity::default() };
+        assert_eq!(made[1], Event::Capacity(capacity));
+        assert_eq!(made[2], Event::State { from: 0, to: 1, path: PathKind::Wire });
+        assert!(matches!(made[3], Event::Attributes(Attributes { dest_qpn: 7, timeout: 14, pkey: 0xffff, .. })));
         assert_eq!(compare(Some(qp(0, QpState::Init, 0))), []);
         let counted = Event::Counted { counter: counters::of_queue_pair("timeouts").unwrap(), amount: 3 };
-        assert_eq!(compare(Some(qp(0, QpState::Init, 3))), [Event::Posted { sends: 3, recvs: 0 }, counted]);
+        assert_eq!(compare(Some(qp(0, QpState::Init, 3))), [counted]);
         let again = compare(Some(qp(1, QpState::Init, 0)));
         assert_eq!(
             again[..2],
             [Event::Destroyed, Event::Created { qp_type: 2, device: 0 }],
             "another of the same number"
         );
+        assert_eq!(again[2], Event::Capacity(capacity));
         assert_eq!(compare(None), [Event::Destroyed]);
     }
 
@@ -201,7 +219,8 @@ mod tests {
         let mut events = Vec::new();
         let other = QpSummary { qpn: 0x42, ..qp(3, QpState::Reset, 0) };
         observer.compare(&other, &mut |qpn, event| events.push((qpn, event)));
-        assert_eq!(events, [(0x42, Event::Created { qp_type: 2, device: 0 })]);
+        assert_eq!(events[0], (0x42, Event::Created { qp_type: 2, device: 0 }));
+        assert!(matches!(events[1..], [(0x42, Event::Capacity(_))]), "{events:?}");
         assert_eq!(observer.len(), 2);
     }
 

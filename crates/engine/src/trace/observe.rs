@@ -104,7 +104,7 @@ fn differences(qpn: u32, before: &Seen, now: &Seen, tell: &mut dyn FnMut(Kind, u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft_verbs::{DeviceId, QpId, QpType};
+    use weft_verbs::{DeviceId, QpCap, QpId, QpType};
 
     fn qp(state: QpState, path: &'static str, retransmits: u64) -> QpSummary {
         QpSummary {
@@ -119,6 +119,10 @@ mod tests {
             sq_psn: 0,
             attr: weft_verbs::QpAttr::default(),
             pkey: 0xffff,
+            slid: 0,
+            cap: QpCap::default(),
+            signals_all: false,
+            has_srq: false,
             path,
             posted_sends: retransmits,
             posted_recvs: 0,

@@ -37,7 +37,11 @@ impl<H: HostInterface> Hca<H> {
             Some(status) => entry.qp.post_failing_send(now, wr, status, &mut self.context),
             None => entry.qp.post_send(now, wr, &mut self.context),
         };
+        let qpn = entry.qp.qpn();
         entry.posted.0 += u64::from(posted.is_ok());
+        if posted.is_ok() {
+            self.posted.on_send(qpn, wr);
+        }
         self.settle(id, now);
         if posted.is_ok() && is_served {
             self.raise_for_post(now, id);

@@ -9,18 +9,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::FlockOperation;
 use weft_sys::file_size;
-use weft_verbs::Gid;
-use weft_wire::ROCE_V1_ETHERTYPE;
+use weft_wire::ethernet;
 use weft_wire::grh::Grh;
 use weft_wire::pcapng::{self, Direction};
-use weft_wire::roce::{self, IpMeta};
-use zerocopy::IntoBytes;
+use weft_wire::roce::IpMeta;
 
 /// Bytes buffered before a write.
 const WRITE_BYTES: usize = 256 << 10;
@@ -75,11 +72,7 @@ impl Capture {
             return;
         }
         self.frame.clear();
-        self.frame.extend_from_slice(&mac_of(meta.dst));
-        self.frame.extend_from_slice(&mac_of(meta.src));
-        let ethertype: u16 = if meta.src.is_ipv4() { 0x0800 } else { 0x86dd };
-        self.frame.extend_from_slice(&ethertype.to_be_bytes());
-        roce::put_v2(&mut self.frame, meta, ib);
+        ethernet::put_v2(&mut self.frame, meta, ib);
         self.put(direction);
     }
 
@@ -89,11 +82,7 @@ impl Capture {
             return;
         }
         self.frame.clear();
-        self.frame.extend_from_slice(&mac_of(Gid(grh.dgid()).ip()));
-        self.frame.extend_from_slice(&mac_of(Gid(grh.sgid()).ip()));
-        self.frame.extend_from_slice(&ROCE_V1_ETHERTYPE.to_be_bytes());
-        self.frame.extend_from_slice(grh.as_bytes());
-        self.frame.extend_from_slice(ib);
+        ethernet::put_v1(&mut self.frame, grh, ib);
         self.put(direction);
     }
 
@@ -168,27 +157,10 @@ fn claim(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Returns a locally administered address that identifies its host, or the group's own.
-fn mac_of(ip: IpAddr) -> [u8; 6] {
-    match ip {
-        IpAddr::V4(v4) => {
-            let [a, b, c, d] = v4.octets();
-            if v4.is_multicast() { [0x01, 0x00, 0x5e, b & 0x7f, c, d] } else { [0x02, 0x00, a, b, c, d] }
-        }
-        IpAddr::V6(v6) => {
-            let o = v6.octets();
-            if v6.is_multicast() {
-                [0x33, 0x33, o[12], o[13], o[14], o[15]]
-            } else {
-                [0x02, o[11], o[12], o[13], o[14], o[15]]
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
 
     #[test]
     fn a_capture_ends_at_a_packet() {

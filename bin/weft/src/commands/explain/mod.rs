@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
-use weft_explain::{Life, QpStory, Recording, archive, diagnose, merged, perfetto, render, stories};
+use weft_explain::{Life, QpStory, Recording, archive, diagnose, merged, pcapng, perfetto, render, stories};
+use weft_record::PathKind;
 
 use crate::{errln, outln, output};
 
@@ -30,6 +31,9 @@ pub struct ExplainArgs {
     /// Also write a trace for Perfetto (ui.perfetto.dev) to FILE
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
+    /// Also write the recorded packets to FILE, for Wireshark
+    #[arg(long, value_name = "FILE")]
+    pcapng: Option<PathBuf>,
     /// Print JSON
     #[arg(short, long)]
     json: bool,
@@ -70,10 +74,28 @@ fn explain(args: &ExplainArgs) -> Result<()> {
         let trace = perfetto::trace(&stories, &recordings).to_string();
         fs::write(file, trace).with_context(|| format!("--perfetto {}", file.display()))?;
     }
+    if let Some(file) = &args.pcapng {
+        write_packets(file, &chosen, &recordings)?;
+    }
     match args.json {
         true => outln!("{}", json_of(&chosen, &stories, &recordings)),
         false => output::print(&text_of(args, &chosen, &stories, &recordings)),
     }
+    Ok(())
+}
+
+/// Writes the packets of queue pairs, and says of which it has none.
+fn write_packets(file: &Path, chosen: &[&QpStory], recordings: &[Recording]) -> Result<()> {
+    let capture = pcapng::capture(chosen, recordings);
+    fs::write(file, &capture.bytes).with_context(|| format!("--pcapng {}", file.display()))?;
+    let say = |count: usize, one: &str, many: &str, why: &str| {
+        if count > 0 {
+            errln!("weft explain: --pcapng: without {count} {}: {why}", if count == 1 { one } else { many });
+        }
+    };
+    say(capture.left_out, "packet", "packets", "the record lacks the addresses");
+    let without = chosen.iter().filter(|story| story.path != PathKind::Wire).count();
+    say(without, "queue pair", "queue pairs", "data passed through memory of the host, or by TCP (iWARP)");
     Ok(())
 }
 

@@ -26,11 +26,11 @@ pub fn measure(run: &mut Run, transport: ibv_qp_type, pattern: Pattern) -> Resul
     let mut test = Test { run, device: &device, deep };
     match (pattern, test.run.client) {
         (Pattern::Bandwidth, true) => test.send(&test.op_send())?,
-        (Pattern::WriteBandwidth, true) => test.send(&Op::WriteImm(device.peer_buffer()))?,
+        (Pattern::WriteBandwidth, true) => test.send(&Op::WriteImm(device.peer_buffer(), 0))?,
         (Pattern::Bandwidth | Pattern::WriteBandwidth, false) => test.receive()?,
         (Pattern::BothWays, _) => test.both_ways()?,
         (Pattern::Latency, _) => test.ping_pong(&test.op_send())?,
-        (Pattern::WriteLatency, _) => test.ping_pong(&Op::WriteImm(device.peer_buffer()))?,
+        (Pattern::WriteLatency, _) => test.ping_pong(&Op::WriteImm(device.peer_buffer(), 0))?,
         (Pattern::ReadBandwidth, true) => test.read(DEPTH)?,
         (Pattern::ReadLatency, true) => test.read(1)?,
         (Pattern::ReadBandwidth | Pattern::ReadLatency, false) => test.idle()?,
