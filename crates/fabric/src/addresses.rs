@@ -44,6 +44,11 @@ impl Addresses {
         (*self.ports.get(number as usize)? == port).then(|| Ipv4Addr::from(NETWORK + 1 + number))
     }
 
+    /// Returns the ports of all adapters, in the order of their addresses.
+    pub fn ports(&self) -> impl Iterator<Item = PortRef> {
+        self.ports.iter().copied()
+    }
+
     /// Returns the port of an address.
     pub fn port(&self, ip: Ipv4Addr) -> Option<PortRef> {
         if let Some(port) = self.ethernet.by_ip(ip) {

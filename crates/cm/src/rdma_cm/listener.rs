@@ -31,7 +31,8 @@ struct Request<'a> {
     qp_type: u8,
     /// Addresses of both ends; none if `AF_IB`.
     header: Option<IpCmHeader>,
-    /// Program's part of the private data.
+    /// Private data with the header, and without it.
+    private: &'a [u8],
     data: &'a [u8],
     path: Option<PathRecord>,
 }
@@ -44,7 +45,7 @@ impl Service {
         let request = Request { sgid: path.sgid, dgid: path.dgid, path: Some(path), ..request };
         let made = self.check_mtu(req).and_then(|()| self.new_child(&request).map_err(|reason| (reason, Vec::new())));
         let made = made.map(|(listener, child)| {
-            let param = EventParam::Conn(param_of(req, request.data));
+            let param = EventParam::Conn(param_of(req, self.data_of(&request, listener)));
             self.announce(listener, child, conn, param, ece_above(req.ece));
         });
         match made {
@@ -69,7 +70,8 @@ impl Service {
         let request = Request::new((req.from.device, req.from.port), req.service_id, QPT_UD, &private);
         let request = Request { sgid: req.from.sgid.0, dgid: req.from.dgid.0, ..request };
         let made = self.new_child(&request).map(|(listener, child)| {
-            let ud = UdParam { private_data: request.data.to_vec(), ..UdParam::default() };
+            let private_data = self.data_of(&request, listener).to_vec();
+            let ud = UdParam { private_data, ..UdParam::default() };
             self.announce(listener, child, conn, EventParam::Ud(ud), Ece::default());
         });
         if made.is_err() {
@@ -127,6 +129,12 @@ impl Service {
         owners.find(|owner| self.ids.look(*owner).is_some_and(|id| request.fits(id, attachment)))
     }
 
+    /// Returns the program's part of a request's private data: all of it for an `AF_IB` listener, whatever it looks like.
+    fn data_of<'a>(&self, request: &Request<'a>, listener: IdNumber) -> &'a [u8] {
+        let is_ib = self.ids.look(listener).is_some_and(|id| id.family() == Some(Family::Ib));
+        if is_ib { request.private } else { request.data }
+    }
+
     /// Reports a new id to its listener.
     fn announce(&mut self, listener: IdNumber, child: IdNumber, conn: ib::ConnId, param: EventParam, ece: Ece) {
         self.owners.insert(conn, child);
@@ -158,7 +166,7 @@ impl<'a> Request<'a> {
             Err(_) => (None, private),
         };
         let zero = [0; 16];
-        Request { place, service_id, sgid: zero, dgid: zero, qp_type, header, data, path: None }
+        Request { place, service_id, sgid: zero, dgid: zero, qp_type, header, private, data, path: None }
     }
 
     /// Returns whether a listener accepts it (`cma_match_private_data` and `cma_match_net_dev`).

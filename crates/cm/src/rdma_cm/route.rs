@@ -5,7 +5,7 @@ use weft_verbs::Instant;
 
 use super::address::{Family, SockAddr};
 use super::command::{DeviceRef, IdNumber, RouteInfo};
-use super::device::PortKind;
+use super::device::{Device, PortKind};
 use super::errno::{EINVAL, ENODEV, ENOENT, Errno};
 use super::event::{EventKind, EventParam};
 use super::host::{PathQuestion, PathResult, QuestionId, ResolveRequest};
@@ -38,7 +38,7 @@ impl Service {
         }
         let entry = self.devices.look(attachment.place()).ok_or(ENODEV)?;
         if entry.device.kind == PortKind::InfiniBand {
-            let wanted = wanted_path(id, entry.device.pkeys.first().copied().unwrap_or(PKEY_DEFAULT)).ok_or(EINVAL)?;
+            let wanted = wanted_path(id, pkey_of(id, &entry.device)).ok_or(EINVAL)?;
             let (device, port) = attachment.place();
             let question = self.new_question(now, number, timeout_ms)?;
             self.resolve_out.push_back(ResolveRequest::AskPath(PathQuestion { question, device, port, wanted }));
@@ -111,6 +111,15 @@ impl Service {
         info.pkey = id.path.map_or(PKEY_DEFAULT, |path| path.pkey);
         Ok(info)
     }
+}
+
+/// Returns the P_Key of the path to request: the one that an `AF_IB` address names, or the port's first.
+fn pkey_of(id: &Id, device: &Device) -> u16 {
+    let named = match id.dst {
+        Some(SockAddr::Ib(ib)) => ib.pkey,
+        _ => 0,
+    };
+    if named != 0 { named } else { device.pkeys.first().copied().unwrap_or(PKEY_DEFAULT) }
 }
 
 /// Returns the path record to request from subnet administration (`cma_query_ib_route`).

@@ -3,15 +3,15 @@
 
 use libc::{EAGAIN, EINVAL, ENETUNREACH, ETIMEDOUT};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Instant;
 
 use weft_cm::rdma_cm::{
-    Device, DeviceGid, GmpAddress, LocalAddress, MulticastRequest, PathQuestion, PathRecord, PortKind, QuestionId,
-    ResolveQuestion, ResolveResult, Resolved, RoceMode,
+    DeviceGid, GmpAddress, LocalAddress, MulticastRequest, PathQuestion, PathRecord, QuestionId, ResolveQuestion,
+    ResolveResult, Resolved, RoceMode,
 };
-use weft_fabric::{Addresses, Delivery, Fabric, GlobalRoute, MadAddress, MadOut, PKEY_DEFAULT, PathQuery, PortRef};
-use weft_ipc::{DeviceInfo, IbPort};
+use weft_fabric::{Addresses, Delivery, Fabric, GlobalRoute, MadAddress, MadOut, PathQuery, PortRef};
+use weft_ipc::DeviceInfo;
 use weft_mad::{SaClient, SaError};
 use weft_verbs::{Duration, Gid, GidType};
 use weft_wire::mad::sa::{self, ComponentMask, JoinState, McMemberRecord, SaMad};
@@ -19,7 +19,9 @@ use weft_wire::mad::{Class, GSI_QPN, Mad, Method};
 use zerocopy::IntoBytes;
 
 use super::CmService;
-use super::devices::{mtu_number, rate_number, roce_gid};
+use ports::{describe, local_addresses};
+
+mod ports;
 
 /// Timeout of a query to the subnet administration. The program's own timeout for a route is kept elsewhere.
 const SA_WITHIN: Duration = Duration::from_secs(4);
@@ -29,9 +31,6 @@ const GROUP_QKEY: u32 = 0x0123_4567;
 
 /// Payload in bytes that every port supports.
 const SMALLEST_MTU: u32 = 256;
-
-/// PortState of a port that carries traffic (IBA 14.2.5.6).
-const PORT_ACTIVE: u8 = 4;
 
 /// Operations on the fabric that it needs.
 pub trait Subnet {
@@ -69,10 +68,29 @@ fn arrives_at(fabric: &Fabric, from: PortRef, lid: u16) -> Option<PortRef> {
     fabric.verdict(from, &query).ok().map(|verdict| verdict.to)
 }
 
+/// Returns whether two addresses are of the same kind: IPv4 addresses, or GIDs of the same subnet (`cma_resolve_ib_dev`).
+fn may_reach(from: IpAddr, to: IpAddr) -> bool {
+    match (from, to) {
+        (IpAddr::V4(_), IpAddr::V4(_)) => true,
+        (IpAddr::V6(from), IpAddr::V6(to)) => from.octets()[..8] == to.octets()[..8],
+        _ => false,
+    }
+}
+
 /// Returns the GID of the port that has a LID in the subnet of another port.
 pub(crate) fn gid_of_lid(fabric: &Fabric, at: PortRef, lid: u16) -> Option<[u8; 16]> {
     let place = arrives_at(fabric, at, lid).or_else(|| fabric.by_lid(lid))?;
     fabric.gid(place, 0)
+}
+
+impl Addressed<'_> {
+    /// Returns the port of an address, or of a GID in place of one.
+    fn port_of(&self, ip: IpAddr) -> Option<PortRef> {
+        match ip {
+            IpAddr::V4(ip) => self.addresses.port(ip),
+            IpAddr::V6(ip) => self.addresses.ports().find(|port| self.fabric.gid(*port, 0) == Some(ip.octets())),
+        }
+    }
 }
 
 impl Subnet for Addressed<'_> {
@@ -102,11 +120,7 @@ impl Subnet for Addressed<'_> {
     }
 
     fn leads(&self, from: IpAddr, to: IpAddr) -> bool {
-        let port = |ip| match ip {
-            IpAddr::V4(ip) => self.addresses.port(ip),
-            IpAddr::V6(_) => None,
-        };
-        let (Some(from), Some(to)) = (port(from), port(to)) else { return false };
+        let (Some(from), Some(to)) = (self.port_of(from), self.port_of(to)) else { return false };
         let lid = self.fabric.port_info(to).map_or(0, |info| info.lid);
         arrives_at(self.fabric, from, lid) == Some(to)
     }
@@ -184,7 +198,7 @@ impl HostCm {
             for port in &adapter.ports {
                 let at = PortRef::new(node, port.number);
                 let device = describe(info, port, subnet.ip(at));
-                addresses.extend(device.gids.iter().map(|row| LocalAddress { ifindex: row.ifindex, ip: row.ip }));
+                addresses.extend(device.gids.iter().flat_map(local_addresses));
                 let gid = port.gid(0).unwrap_or_default();
                 let pkey = device.pkeys.first().copied().unwrap_or_default();
                 let place = device.place();
@@ -225,7 +239,7 @@ impl HostCm {
         let to_ethernet = subnet.is_ethernet(asked.dst);
         let fits = |address: &&LocalAddress| {
             (asked.ifindex == 0 || address.ifindex == asked.ifindex)
-                && address.ip.is_ipv4() == asked.dst.is_ipv4()
+                && may_reach(address.ip, asked.dst)
                 && subnet.is_ethernet(address.ip) == to_ethernet
         };
         let chosen = match asked.src {
@@ -479,42 +493,6 @@ fn path_record(record: sa::PathRecord) -> PathRecord {
         packet_life_time_selector: record.packet_life_time_selector.0,
         packet_life_time: record.packet_life_time,
         preference: record.preference,
-    }
-}
-
-/// Describes a port to the connection manager; its first GID maps to its address, and every GID to itself.
-fn describe(info: &DeviceInfo, port: &IbPort, ip: Option<IpAddr>) -> Device {
-    let device = describe_infiniband(info, port, ip);
-    if !port.is_ethernet() {
-        return device;
-    }
-    let gids = port.roce_gids().iter().filter_map(roce_gid);
-    let gids = gids.map(|row| DeviceGid { ifindex: device.ifindex, ..row }).collect();
-    let rate = rate_number(Some(port.lanes() * port.lane_speed().0 * 100));
-    Device { kind: PortKind::Roce, rate, gids, pkeys: vec![PKEY_DEFAULT], ..device }
-}
-
-fn describe_infiniband(info: &DeviceInfo, port: &IbPort, ip: Option<IpAddr>) -> Device {
-    let ifindex = port.umad + 1;
-    let row = |index: u8, gid: [u8; 16], ip| DeviceGid { index, gid, ip, mode: RoceMode::V1, ifindex };
-    let named = (0u8..).zip((0..port.gid_rows()).filter_map(|row| port.gid(row)));
-    let gids = named.filter(|(_, gid)| *gid != [0; 16]).map(|(index, gid)| match (index, ip) {
-        (0, Some(ip)) => row(0, gid, ip),
-        _ => row(index, gid, Ipv6Addr::from(gid).into()),
-    });
-    Device {
-        index: info.index,
-        port: port.number,
-        name: info.name.clone(),
-        node_guid: info.node_guid,
-        ifindex,
-        loopback: false,
-        active: port.state == PORT_ACTIVE,
-        active_mtu: mtu_number(port.active_mtu),
-        rate: 0,
-        kind: PortKind::InfiniBand,
-        pkeys: port.pkeys.clone(),
-        gids: gids.collect(),
     }
 }
 

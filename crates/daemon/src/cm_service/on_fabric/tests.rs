@@ -3,9 +3,10 @@
 use std::time::Duration as StdDuration;
 
 use weft_cm::rdma_cm::{
-    CmEvent, Command, ConnParam, Credentials, Ece, EventKind, JoinKind, PortSpace, Reply, SockAddr,
+    CmEvent, Command, ConnParam, Credentials, Ece, EventKind, EventParam, JoinKind, PortSpace, Reply, SockAddr,
+    SockAddrIb,
 };
-use weft_ipc::{InfiniBand, PortState};
+use weft_ipc::{IbPort, InfiniBand, PortState};
 use weft_wire::mad::Status;
 
 use super::*;
@@ -36,7 +37,10 @@ impl Subnet for Cable {
         Some(address(port.node))
     }
     fn gid_of(&self, ip: IpAddr) -> Option<[u8; 16]> {
-        (0..2).find(|node| address(*node) == ip).map(gid)
+        match ip {
+            IpAddr::V4(_) => (0..2).find(|node| address(*node) == ip).map(gid),
+            IpAddr::V6(ip) => Some(ip.octets()),
+        }
     }
     fn is_ethernet(&self, _ip: IpAddr) -> bool {
         false
@@ -118,7 +122,7 @@ impl World {
     }
 
     fn order(&mut self, host: usize, command: Command) -> Reply {
-        let (cable, own) = (&self.cable, [LocalAddress { ifindex: 1, ip: address(host as u32) }]);
+        let (cable, own) = (&self.cable, self.hosts[host].addresses().to_vec());
         let ask = |_: &mut FakeHost, asked: &ResolveQuestion| Some(HostCm::resolve(asked, &own, cable));
         let reply = self.hosts[host].cm.command(self.now, CLIENT, command, &mut self.outside, ask).unwrap();
         self.settle();
@@ -231,6 +235,34 @@ fn programs_of_two_hosts_connect_by_address() {
     assert_eq!(world.kinds(1), [EventKind::Established]);
 }
 
+/// An SRP login as an InfiniBand initiator sends it begins with zeros, another program's may look like an IP CM header.
+#[test]
+fn gids_and_service_ids_connect_without_a_header() {
+    let service = 0x013f_15b3;
+    let at = |gid, sid, sid_mask, pkey| SockAddr::Ib(SockAddrIb { gid, sid, sid_mask, pkey, ..SockAddrIb::default() });
+    let ip_header = [&[0, 0x40, 0x10, 0x20][..], &[0; 12], &[10, 0, 0, 1], &[0; 12], &[10, 0, 0, 2], &[7; 56]].concat();
+    for private_data in [vec![0; 92], ip_header] {
+        let mut world = World::new();
+        let listener = world.id(1, PortSpace::Ib);
+        world.order(1, Command::Bind { id: listener, addr: at(gid(1), service, u64::MAX, 0) });
+        world.order(1, Command::Listen { id: listener, backlog: 3 });
+        let id = world.id(0, PortSpace::Ib);
+        let dst = at(gid(1), service, u64::MAX, PKEY);
+        world.order(0, Command::ResolveAddr { id, src: None, dst, timeout_ms: 1000 });
+        assert_eq!(world.kinds(0), [EventKind::AddrResolved]);
+        world.order(0, Command::ResolveRoute { id, timeout_ms: 1000 });
+        assert_eq!(world.kinds(0), [EventKind::RouteResolved]);
+        let Reply::Route(route) = world.order(0, Command::Query { id }) else { panic!() };
+        let path = route.paths[0];
+        assert_eq!((path.dlid, path.sgid, path.dgid, path.pkey), (2, gid(0), gid(1), PKEY));
+        let param = ConnParam { qp_num: 0x11, private_data: private_data.clone(), ..ConnParam::default() };
+        world.order(0, Command::Connect { id, param, ece: Ece::default() });
+        let request = world.events(1).remove(0);
+        let EventParam::Conn(param) = request.param else { panic!("{request:?}") };
+        assert_eq!((request.kind, param.private_data), (EventKind::ConnectRequest, private_data));
+    }
+}
+
 #[test]
 fn a_host_where_nobody_listens_says_so() {
     let mut world = World::new();
@@ -278,10 +310,25 @@ fn groups_are_the_administrations() {
         panic!()
     };
     let joined = world.events(0).remove(0);
-    let weft_cm::rdma_cm::EventParam::Ud(ud) = joined.param else { panic!() };
+    let EventParam::Ud(ud) = joined.param else { panic!() };
     assert_eq!((joined.kind, ud.ah_attr.dlid), (EventKind::MulticastJoin, 0xc005));
     world.order(0, Command::LeaveMulticast { group });
     assert!(world.hosts[0].adapters.values().all(|adapter| adapter.sa.is_empty()), "the leave was answered");
+}
+
+#[test]
+fn gids_of_another_subnet_are_out_of_reach() {
+    let world = World::new();
+    let ask = |dst: [u8; 16]| {
+        let dst = IpAddr::from(dst);
+        let question = weft_cm::rdma_cm::QuestionId(1);
+        let asked = ResolveQuestion { question, src: None, dst, ifindex: 0, tos: 0 };
+        HostCm::resolve(&asked, world.hosts[0].addresses(), &world.cable).map(|found| found.src)
+    };
+    assert_eq!(ask(gid(1)), Ok(IpAddr::from(gid(0))));
+    let mut elsewhere = gid(1);
+    elsewhere[7] = 9;
+    assert_eq!(ask(elsewhere), Err(ENETUNREACH));
 }
 
 #[test]
