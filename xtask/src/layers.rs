@@ -47,7 +47,7 @@ const HEIGHTS: &[(&str, u32)] = &[
     ("weft-rpcrdma", 0),
     ("weft-nvme", 0),
     ("weft-nbd", 0),
-    ("weft-srp", 0),
+    ("weft-srp", 1),
     ("weft-rds", 0),
     ("weft-check", 2),
     ("weft-record", 2),

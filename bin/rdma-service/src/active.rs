@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use weft_abi_types::{
-    IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ESTABLISHED,
-    RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_PS_TCP,
+    AF_IB, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ESTABLISHED,
+    RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_PS_IB, RDMA_PS_TCP,
 };
 use weft_client::rdmacm::{CmId, ConnParam, Event, EventChannel, IdKey, SockAddr};
 use weft_client::verbs::Pd;
@@ -93,7 +93,8 @@ impl ActiveConnection {
         target: &SockAddr,
         request: ConnectionRequest,
     ) -> Result<ActiveConnection, String> {
-        let id = CmId::new(channel, RDMA_PS_TCP).map_err(text)?;
+        let port_space = if target.family() == AF_IB { RDMA_PS_IB } else { RDMA_PS_TCP };
+        let id = CmId::new(channel, port_space).map_err(text)?;
         id.resolve_addr(None, target, CM_STEP_MS).map_err(text)?;
         Ok(ActiveConnection { parts: None, is_ready: false, id, request })
     }

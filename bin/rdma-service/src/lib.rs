@@ -4,7 +4,7 @@
 //! - [`Lender`] lends registered memory to the peer, each [`Loan`] under a key of its own;
 //! - [`Transfers`] moves the data of a connection's commands, for services whose operations take registered memory;
 //! - [`Store`] is the file or block device behind a disk;
-//! - [`listen`] opens a port;
+//! - [`listen`] opens a port, [`listen_to_service`] a service identifier on InfiniBand;
 //! - [`Workers`] are threads that do work which may wait for a disk, so that one thread can drive all connections;
 //! - [`Statistics`] counts for the line at a connection's end;
 //! - [`ending_signals`] are those that end a service;
@@ -35,7 +35,7 @@ pub use endpoint::{Broken, Completed, Endpoint, EndpointConfig, Work};
 pub use event_failure::event_failure;
 pub use identifier::identifier;
 pub use lending::{Lender, Loan};
-pub use listener::{channel, listen};
+pub use listener::{channel, listen, listen_to_service, service_id};
 pub use pool::{Pool, size_class};
 pub use signals::ending_signals;
 pub use statistics::{Statistics, size_text};

@@ -4,6 +4,7 @@
 //! - `connect` is logged in to a target in the background, and offers its disks as NBD exports; `list` and `disconnect` find
 //!   such processes in the `registry`;
 //! - `initiator` is the initiator's end of a channel;
+//! - `place` names a target's place, by IP address or by service identifier;
 //! - `hex` reads numbers of options;
 //! - `limits` has the bounds on everything that a peer may ask for.
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@ mod hex;
 mod initiator;
 mod limits;
 mod list;
+mod place;
 mod registry;
 mod target;
 
@@ -38,8 +40,9 @@ pub struct SrpArgs {
 enum SrpCommand {
     /// Serve files and block devices as SCSI disks over RDMA
     ///
-    /// Linux's initiator (the kernel's module ib_srp) logs in by the RDMA connection manager: the target prints the line to
-    /// write to /sys/class/infiniband_srp/srp-DEVICE-PORT/add_target.
+    /// Linux's initiator (the kernel's module ib_srp) logs in by the RDMA connection manager, or by a service identifier on
+    /// InfiniBand: the target prints the line to write to /sys/class/infiniband_srp/srp-DEVICE-PORT/add_target. On a fabric
+    /// ibsrpdm and srp_daemon find the target.
     Target(TargetArgs),
     /// Log in to a target, and offer its disks to programs of this machine
     ///
@@ -47,7 +50,8 @@ enum SrpCommand {
     /// device) on a Unix socket; `weft srp list` prints its URI, which qemu-img, nbdcopy, fio and others take. Losses of the
     /// connection are repaired: requests wait meanwhile.
     ///
-    /// LOGIN is the line that the target prints, or that is written to ib_srp's add_target; options may name its parts.
+    /// LOGIN is the line that the target prints, `ibsrpdm -c` prints, or that is written to ib_srp's add_target; options may
+    /// name its parts.
     Connect(ConnectArgs),
     /// List the disks of all logins with their URIs
     List(ListArgs),

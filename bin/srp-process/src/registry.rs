@@ -36,10 +36,12 @@ pub struct SessionState {
     pub device: String,
     /// The process.
     pub pid: u32,
-    /// Address or name of the target.
+    /// Address or name of the target; its GID if it was named by a service identifier.
     pub address: String,
-    /// Port of the target.
-    pub port: u16,
+    /// Port of the target, unless it was named by a service identifier.
+    pub port: Option<u16>,
+    /// Service identifier of the target.
+    pub service_id: Option<u64>,
     /// The system's libraries are used.
     pub system: bool,
     /// Identifier of the target port.

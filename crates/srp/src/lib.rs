@@ -4,9 +4,11 @@
 //! - [`wire`]: information units, login's private data, data buffer descriptors;
 //! - [`Target`]: the target port, with all channels and their requests;
 //! - [`Initiator`]: an initiator's end of one channel, with the disks and their requests. Time is passed in;
+//! - [`device_management`]: the agent that tells initiators of an InfiniBand fabric about a target;
 //! - [`scsi`]: a direct-access SCSI device, which knows nothing of SRP.
 #![forbid(unsafe_code)]
 
+pub mod device_management;
 #[doc(hidden)]
 pub mod fuzzing;
 mod initiator;

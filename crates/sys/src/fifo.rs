@@ -1,5 +1,5 @@
-//! Named pipes as presence signs: Weft learns when a process has one open for reading, and when the last such process
-//! closes it. No data is ever written.
+//! Named pipes. As presence signs: Weft learns when a process has one open for reading, and when the last such process closes
+//! it; no data is ever written. As mailboxes ([`reader`]): programs write, and Weft reads.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -46,6 +46,18 @@ pub fn writer(pipe: impl AsFd) -> io::Result<Option<OwnedFd>> {
     }
 }
 
+/// Opens a pipe that programs write to. Their opens never wait, since this end also counts as a reader, and reads never see
+/// an end, since it counts as a writer.
+pub fn reader(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// Reads what programs wrote; fails with `WouldBlock` if there is nothing.
+pub fn read(pipe: impl AsFd, into: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::io::read(pipe, into)?)
+}
+
 fn path_of(fd: impl AsFd) -> String {
     format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())
 }
@@ -55,6 +67,19 @@ mod tests {
     use super::*;
     use crate::epoll::{Epoll, Interest, wait_readable};
     use std::time::Duration;
+
+    #[test]
+    fn a_mailbox_has_what_was_written() {
+        let path = std::env::temp_dir().join(format!("weft-mailbox-{}", std::process::id()));
+        make(&path, 0o600).unwrap();
+        let pipe = reader(&path).unwrap();
+        let mut bytes = [0; 16];
+        assert!(read(&pipe, &mut bytes).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock));
+        std::fs::write(&path, "id_ext=1").unwrap();
+        assert_eq!(read(&pipe, &mut bytes).ok().map(|length| &bytes[..length]), Some(&b"id_ext=1"[..]));
+        assert!(read(&pipe, &mut bytes).is_err(), "the writer's end is no end of the pipe");
+        std::fs::remove_file(&path).unwrap();
+    }
 
     #[test]
     fn a_reader_is_noticed_and_so_is_its_end() {

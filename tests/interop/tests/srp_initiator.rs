@@ -250,7 +250,8 @@ impl Ends {
         refused(&[&login.replace("id_ext=feed", "id_ext=dead")], "it is not the target that id_ext and ioc_guid name")?;
         refused(&[&login.replace(":5555", ":5599")], "does an SRP target listen there?")?;
         refused(&[&login, "--fast-io-fail-tmo", "600"], "fast_io_fail_tmo must be less than dev_loss_tmo")?;
-        refused(&["id_ext=1,dgid=fe80"], "give dest=ADDRESS:PORT")?;
+        refused(&["id_ext=1,ioc_guid=2"], "dest or dgid is missing")?;
+        refused(&["id_ext=1,dgid=fe80"], "dgid: not 32 hexadecimal digits")?;
         Ends::terminate(target)?;
         // The identifier in the message is the one to allow.
         let initiator = text.split_once("as initiator ").and_then(|(_, rest)| rest.split_once(':'));

@@ -61,6 +61,8 @@ const NEEDED: &[(&str, &str)] = &[
     ("libnbd-bin", "/usr/bin/nbdcopy"),
     // SRP in the guest: tools of SCSI disks.
     ("sg3-utils", "/usr/bin/sg_inq"),
+    // Tools that find SRP targets on a fabric.
+    ("srptools", "/usr/sbin/srp_daemon"),
     // Mounts of ordinary users, and programs that use them.
     ("fuse3", "/usr/bin/fusermount3"),
     ("git", "/usr/bin/git"),

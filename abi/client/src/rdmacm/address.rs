@@ -29,6 +29,18 @@ impl SockAddr {
         SockAddr::from_bytes(AF_IB, &bytes[size_of::<u16>()..])
     }
 
+    /// A service on InfiniBand: the P_Key of the path (0: the port's first), the GID (zeros: any of this host), and the
+    /// service identifier, all of whose bits count.
+    pub fn ib_service(pkey: u16, gid: [u8; 16], service_id: u64) -> SockAddr {
+        let mut bytes = [0; size_of::<sockaddr_ib>()];
+        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
+        put(offset_of!(sockaddr_ib, sib_pkey), &pkey.to_be_bytes());
+        put(offset_of!(sockaddr_ib, sib_addr), &gid);
+        put(offset_of!(sockaddr_ib, sib_sid), &service_id.to_be_bytes());
+        put(offset_of!(sockaddr_ib, sib_sid_mask), &u64::MAX.to_be_bytes());
+        SockAddr::from_bytes(AF_IB, &bytes[size_of::<u16>()..])
+    }
+
     /// An address of this family, with `rest` after the family field.
     fn from_bytes(family: c_int, rest: &[u8]) -> SockAddr {
         // SAFETY: zeroes are a valid sockaddr_storage.
@@ -81,6 +93,13 @@ impl SockAddr {
                 _ => None,
             }
         }
+    }
+
+    /// The GID, if it is an InfiniBand address.
+    pub fn gid(&self) -> Option<[u8; 16]> {
+        let at = self.ptr().cast::<u8>();
+        // SAFETY: the GID lies within the storage, which is plain bytes.
+        (self.family() == AF_IB).then(|| unsafe { at.add(offset_of!(sockaddr_ib, sib_addr)).cast::<[u8; 16]>().read() })
     }
 
     /// `AF_INET`, `AF_INET6`, `AF_IB` ...
@@ -203,7 +222,11 @@ mod tests {
         let gid = std::array::from_fn(|i| i as u8);
         let addr = SockAddr::ib(gid);
         assert_eq!((addr.family(), addr.len() as usize), (AF_IB, size_of::<sockaddr_ib>()));
+        assert_eq!(addr.gid(), Some(gid));
+        let addr = SockAddr::ib_service(0xffff, gid, 0x013f_15b3);
         // SAFETY: the storage is larger than a sockaddr_ib and aligned as one.
-        assert_eq!(unsafe { addr.ptr().cast::<sockaddr_ib>().read() }.sib_addr, gid);
+        let raw = unsafe { addr.ptr().cast::<sockaddr_ib>().read() };
+        assert_eq!((raw.sib_addr, u64::from_be(raw.sib_sid), raw.sib_sid_mask), (gid, 0x013f_15b3, u64::MAX));
+        assert_eq!((raw.sib_pkey, SockAddr::any_v4().gid()), (0xffff, None));
     }
 }

@@ -13,6 +13,9 @@ use weft_abi_types::{umad_ca, umad_port};
 /// Maximum number of devices that are queried.
 const CAS_MAX: usize = 64;
 
+/// Maximum number of P_Keys that are copied; no port has more.
+const PKEYS_MAX: usize = 1 << 16;
+
 /// A copy of an adapter's attributes.
 #[derive(Clone, Debug, Default)]
 pub struct Ca {
@@ -63,6 +66,8 @@ pub struct CaPort {
     pub gid_prefix: u64,
     /// Port GUID.
     pub port_guid: u64,
+    /// P_Keys, 0 for an empty row.
+    pub pkeys: Vec<u16>,
     /// `IB`, `InfiniBand` or `Ethernet`.
     pub link_layer: String,
 }
@@ -193,8 +198,19 @@ fn copy_port(raw: &umad_port) -> CaPort {
         capability_mask: u32::from_be(raw.capmask),
         gid_prefix: u64::from_be(raw.gid_prefix),
         port_guid: u64::from_be(raw.port_guid),
+        pkeys: pkeys(raw),
         link_layer: text(&raw.link_layer),
     }
+}
+
+/// The P_Key table, up to its first [`PKEYS_MAX`] rows.
+fn pkeys(raw: &umad_port) -> Vec<u16> {
+    if raw.pkeys.is_null() {
+        return Vec::new();
+    }
+    let count = (raw.pkeys_size as usize).min(PKEYS_MAX);
+    // SAFETY: the library made a table of this size, in host byte order, which lives until the port is released.
+    unsafe { std::slice::from_raw_parts(raw.pkeys, count) }.to_vec()
 }
 
 /// The text in an array, up to a NUL or the end of the array.

@@ -21,7 +21,8 @@ use weft_tool::{errln, outln};
 
 pub use args::ConnectArgs;
 
-use crate::initiator::{Driver, TargetPlace};
+use crate::initiator::Driver;
+use crate::place::TargetPlace;
 use crate::registry::{Claim, Registry, SessionState};
 use args::Named;
 use disks::Disks;
@@ -70,10 +71,9 @@ fn serve(args: &ConnectArgs, named: &Named, config: InitiatorConfig) -> Result<(
     // Before any thread starts, so that none of them takes the signals.
     let signals = weft_rdma_service::ending_signals()?;
     let mut claim = claim(args, named, &config)?;
-    let at = format!("{}, port {}, as initiator {}", named.address, named.port, config.initiator);
+    let at = format!("{}, as initiator {}", named.place, config.initiator);
     let which = if args.system { Which::System } else { Which::Ours };
-    let target = TargetPlace { which, address: named.address.clone(), port: named.port };
-    let mut driver = Driver::new(&target, config).with_context(|| at.clone())?;
+    let mut driver = Driver::new(which, &named.place, config).with_context(|| at.clone())?;
     driver.wait_ready().with_context(|| at.clone())?;
     translate::update(claim.state(), &driver);
     let count = claim.state().disks.len();
@@ -93,10 +93,15 @@ fn serve(args: &ConnectArgs, named: &Named, config: InitiatorConfig) -> Result<(
 
 /// Takes a device name.
 fn claim(args: &ConnectArgs, named: &Named, config: &InitiatorConfig) -> Result<Claim> {
+    let (port, service_id) = match &named.place {
+        TargetPlace::Address { port, .. } => (Some(*port), None),
+        TargetPlace::Service(service) => (None, Some(service.id)),
+    };
     let state = SessionState {
         pid: std::process::id(),
-        address: named.address.clone(),
-        port: named.port,
+        address: named.place.host(),
+        port,
+        service_id,
         system: args.system,
         target: config.target.to_string(),
         initiator: config.initiator.to_string(),

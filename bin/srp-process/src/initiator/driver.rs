@@ -6,30 +6,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use weft_client::Which;
-use weft_client::rdmacm::{Event, EventChannel, SockAddr, lookup};
+use weft_client::rdmacm::{Event, EventChannel, SockAddr};
 use weft_rdma_service::{ActiveConnection, ConnectionRequest, EndpointConfig, Received, event_failure};
 use weft_srp::limits::{FURTHER_RECEIVES, INITIATOR_IU_SENT, TARGET_IU_TAKEN_MAX};
 use weft_srp::scsi::Lun;
-use weft_srp::wire::{LoginReject, LoginRequest, Piece};
+use weft_srp::wire::{LoginCarrier, LoginReject, LoginRequest, Piece};
 use weft_srp::{
     DiskCommandData, DiskContent, DiskInfo, DiskOperation, DiskOutcome, Initiator, InitiatorAction, InitiatorConfig,
     InitiatorEvent, LostReason, OutgoingDiskCommand, RequestFailure, RequestKey, login_refusal,
 };
 use weft_sys::epoll::{Epoll, Interest, Ready};
 
+use crate::place::TargetPlace;
+
 const CHANNEL: u64 = 0;
 const COMPLETIONS: u64 = 1;
-
-/// Place of a target.
-#[derive(Clone, Debug)]
-pub struct TargetPlace {
-    /// Libraries to use.
-    pub which: Which,
-    /// Address or name.
-    pub address: String,
-    /// Port.
-    pub port: u16,
-}
 
 /// Request that has ended, with its data.
 pub type Finished = (RequestKey, Result<Vec<u8>, RequestFailure>);
@@ -42,6 +33,7 @@ pub struct Driver {
     channel: EventChannel,
     epoll: Epoll,
     target: SockAddr,
+    carrier: LoginCarrier,
     /// Receives and SENDs of the connection.
     depth: usize,
     initiator: Initiator,
@@ -67,10 +59,9 @@ impl Driver {
     ///
     /// # Errors
     /// There is no RDMA device, or the target's name is unknown.
-    pub fn new(target: &TargetPlace, config: InitiatorConfig) -> Result<Driver> {
-        let channel = weft_rdma_service::channel(target.which)?;
-        let address = lookup(Some(&target.address), Some(&target.port.to_string()), 0);
-        let address = address.map_err(|error| anyhow::anyhow!("{error}"))?;
+    pub fn new(which: Which, target: &TargetPlace, config: InitiatorConfig) -> Result<Driver> {
+        let channel = weft_rdma_service::channel(which)?;
+        let address = target.socket_address()?;
         let epoll = Epoll::new()?;
         epoll.add(&channel, CHANNEL, Interest::READ)?;
         let mut driver = Driver {
@@ -78,6 +69,7 @@ impl Driver {
             channel,
             epoll,
             target: address,
+            carrier: target.carrier(),
             depth: usize::from(config.commands() + FURTHER_RECEIVES),
             initiator: Initiator::new(Duration::ZERO, config),
             started: Instant::now(),
@@ -278,7 +270,7 @@ impl Driver {
                 sends: self.depth,
                 send_bytes: INITIATOR_IU_SENT as usize,
             },
-            private_data: login.to_bytes().to_vec(),
+            private_data: self.carrier.encode(login),
             failure,
         };
         self.connection = Some(ActiveConnection::start(&self.channel, &self.target, request)?);

@@ -2,4 +2,4 @@
 
 mod driver;
 
-pub use driver::{Driver, TargetPlace};
+pub use driver::Driver;

@@ -66,6 +66,7 @@ fn entry(session: &SessionState, disk: &DiskState) -> Value {
         "initiator": session.initiator,
         "address": session.address,
         "port": session.port,
+        "service_id": session.service_id.map(|id| format!("{id:#018x}")),
         "state": state(session),
         "lost_by": session.lost,
         "process": session.pid,

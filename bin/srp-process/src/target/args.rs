@@ -32,7 +32,7 @@ pub struct TargetArgs {
     /// Address to listen on [default: all]
     #[arg(long, value_name = "ADDR")]
     pub bind: Option<IpAddr>,
-    /// Port of the RDMA connection manager
+    /// Port of the RDMA connection manager, and the end of the service identifier on InfiniBand
     #[arg(long, default_value_t = SRP_PORT)]
     pub port: u16,
     /// Connections at a time: each channel of an initiator is one

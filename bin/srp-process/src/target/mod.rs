@@ -1,10 +1,13 @@
 //! `weft srp target`: files and block devices as disks of an SRP target.
 //!
 //! One thread drives all connections (`server`): it feeds the state machine of `weft-srp`, and each `session` carries out
-//! its actions on its queue pair. Threads of their own read and write the files (`execute`).
+//! its actions on its queue pair. Threads of their own read and write the files (`execute`). On an InfiniBand fabric the
+//! target is also a service (`infiniband`), which the device management agent of each port announces (`agent`).
 
+mod agent;
 mod args;
 mod execute;
+mod infiniband;
 mod server;
 mod session;
 mod setup;

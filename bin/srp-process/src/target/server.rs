@@ -2,6 +2,7 @@
 //! operations, and feeds the state machine.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -10,7 +11,7 @@ use weft_client::Which;
 use weft_client::rdmacm::{CmId, Event, EventChannel, IdKey, SockAddr};
 use weft_rdma_service::{Data, TransferError, Workers};
 use weft_srp::scsi::Fault;
-use weft_srp::wire::{LogoutReason, TargetLogout};
+use weft_srp::wire::{LoginCarrier, LogoutReason, TargetLogout};
 use weft_srp::{Action, ChannelKey, CommandKey, LoginAnswer, LoginError, Refusal, Target};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::signals::SignalQueue;
@@ -18,6 +19,7 @@ use weft_tool::{errln, errno};
 
 use super::args::TargetArgs;
 use super::execute::execute;
+use super::infiniband;
 use super::session::{Job, Session, SessionEvent};
 use super::setup::Setup;
 
@@ -42,6 +44,8 @@ pub struct Server {
     target: Target,
     workers: Workers<Job, Done>,
     _listener: CmId,
+    /// Listener at the service identifier, on a host with InfiniBand.
+    _service: Option<CmId>,
     channel: EventChannel,
     epoll: Epoll,
     signals: SignalQueue,
@@ -69,6 +73,7 @@ impl Server {
         let (guid, port) = (setup.guid, listener.local_port());
         let address = args.bind.map_or_else(|| "ADDRESS".to_owned(), |ip| AddressText(ip).to_string());
         errln!("weft srp target: log in with id_ext={guid:016x},ioc_guid={guid:016x},dest={address}:{port}");
+        let service = infiniband::listen(which, &channel, &listener, args, guid)?;
         errln!("weft srp target: listening on port {port}");
         Ok(Server {
             sessions: BTreeMap::new(),
@@ -78,6 +83,7 @@ impl Server {
             target: Target::new(setup.target),
             workers,
             _listener: listener,
+            _service: service,
             channel,
             epoll,
             signals,
@@ -138,9 +144,11 @@ impl Server {
     /// Takes or refuses a login.
     fn on_request(&mut self, id: &CmId, event: &Event) {
         let host = id.peer_addr().as_ref().map_or_else(|| "unknown".to_owned(), text);
+        let is_ib = id.peer_addr().is_some_and(|address| address.gid().is_some());
+        let carrier = if is_ib { LoginCarrier::IbCm } else { LoginCarrier::RdmaCm };
         let key = self.next;
         let peer = event.peer.clone().unwrap_or_default();
-        let refused = match self.login(key, &peer.private_data) {
+        let refused = match self.login(key, carrier, &peer.private_data) {
             Ok(answer) => {
                 // A login may end other channels: they go first, for their memory.
                 self.act();
@@ -152,7 +160,7 @@ impl Server {
                     Err(error) => {
                         self.target.channel_closed(key);
                         errln!("weft srp target: host {host}: login refused: {}", errno::text(&error));
-                        LoginError::no_resources(&peer.private_data)
+                        LoginError::no_resources(carrier, &peer.private_data)
                     }
                 }
             }
@@ -165,11 +173,16 @@ impl Server {
         let _ = id.reject_with(&refused.to_bytes());
     }
 
-    fn login(&mut self, key: ChannelKey, private_data: &[u8]) -> Result<LoginAnswer, LoginError> {
+    fn login(
+        &mut self,
+        key: ChannelKey,
+        carrier: LoginCarrier,
+        private_data: &[u8],
+    ) -> Result<LoginAnswer, LoginError> {
         if self.sessions.len() >= self.connections_max {
-            return Err(LoginError::no_resources(private_data));
+            return Err(LoginError::no_resources(carrier, private_data));
         }
-        self.target.login(key, private_data)
+        self.target.login(key, carrier, private_data)
     }
 
     fn accept(&mut self, key: ChannelKey, id: &CmId, session: std::io::Result<Session>) -> std::io::Result<()> {
@@ -303,7 +316,8 @@ impl Server {
 }
 
 fn text(address: &SockAddr) -> String {
-    address.ip().map_or_else(|| format!("{address:?}"), |ip| ip.to_string())
+    let ip = address.ip().or_else(|| address.gid().map(|gid| Ipv6Addr::from(gid).into()));
+    ip.map_or_else(|| format!("{address:?}"), |ip| ip.to_string())
 }
 
 /// An address as initiators write it before a port.

@@ -95,6 +95,7 @@ impl Broker {
         let time = self.shared.fabric.time(now);
         let Some(running) = self.shared.fabric.running_mut() else { return };
         let umad = &mut self.datagrams.service;
+        umad.set_capabilities(time, running.fabric_mut());
         umad.pump(time, running.fabric_mut());
         if umad.poll_timeout().is_some_and(|at| at <= time) {
             umad.handle_timeout(time, running.fabric_mut());

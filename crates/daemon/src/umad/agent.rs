@@ -3,8 +3,8 @@
 use weft_ipc::Refusal;
 use weft_ipc::umad::UmadAgent;
 use weft_mad::{AgentSpec, Wanted};
-use weft_wire::mad::Class;
 use weft_wire::mad::rmpp::{RmppHeader, data_offset};
+use weft_wire::mad::{Class, Method};
 
 use crate::refusal::{EINVAL, refuse};
 
@@ -55,6 +55,11 @@ fn wrong(agent: &UmadAgent) -> Option<String> {
         return Some("subnet management uses queue pair 0, every other class queue pair 1".to_owned());
     }
     None
+}
+
+/// Returns whether an agent gets requests for the attributes of device management.
+pub(super) fn is_device_manager(agent: &UmadAgent) -> bool {
+    agent.class == Class::DEV_MGT.0 && agent.method_mask & 1 << Method::GET.0 != 0
 }
 
 #[cfg(test)]

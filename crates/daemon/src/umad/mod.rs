@@ -5,6 +5,7 @@
 //! No I/O, except for [`Outbox`], which can send its packets to a socket.
 
 mod agent;
+mod capabilities;
 mod devices;
 mod is_sm;
 mod outbox;
@@ -14,7 +15,7 @@ mod sockets;
 mod tests;
 mod transfer;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use weft_fabric::{Delivery, PortRef};
 use weft_ipc::Refusal;
@@ -66,6 +67,8 @@ struct Owner {
 struct HostPort {
     mad: weft_mad::Port<HostPeer>,
     owners: BTreeMap<AgentId, Owner>,
+    /// Agents that answer device management.
+    device_managers: BTreeSet<AgentId>,
 }
 
 /// All open ports of programs.
@@ -78,6 +81,8 @@ pub struct UmadService {
     busy: Vec<PortRef>,
     /// Open ports with new packets in their outboxes, each once.
     ready: Vec<u32>,
+    /// Ports whose agents for device management may have changed.
+    device_managed: BTreeSet<PortRef>,
     /// Datagrams for the connection manager that no program's agent wants.
     unclaimed: VecDeque<Delivery>,
 }
@@ -149,6 +154,10 @@ impl UmadService {
         })?;
         *place = Some(id);
         port.owners.insert(id, Owner { handle, number, qpn: agent.qpn.into() });
+        if agent::is_device_manager(agent) {
+            port.device_managers.insert(id);
+            self.device_managed.insert(open.port);
+        }
         Ok(number)
     }
 
@@ -166,9 +175,18 @@ impl UmadService {
         let Some(of) = self.ports.get_mut(&port) else { return };
         of.mad.unregister(id);
         of.owners.remove(&id);
+        if of.device_managers.remove(&id) {
+            self.device_managed.insert(port);
+        }
         if of.owners.is_empty() {
             self.ports.remove(&port);
         }
+    }
+
+    /// Returns a port whose agents for device management have changed, and whether it has any now.
+    fn poll_device_managed(&mut self) -> Option<(PortRef, bool)> {
+        let port = self.device_managed.pop_first()?;
+        Some((port, self.ports.get(&port).is_some_and(|of| !of.device_managers.is_empty())))
     }
 
     /// Returns an open port whose outbox has new packets.

@@ -7,7 +7,7 @@ use weft_verbs::{Duration, Instant};
 use weft_wire::lrh::LID_PERMISSIVE;
 use weft_wire::mad::rmpp::RmppHeader;
 use weft_wire::mad::sa::SaMad;
-use weft_wire::mad::subn::{PhysState, PortInfo, PortState, Smp};
+use weft_wire::mad::subn::{CapabilityMask, PhysState, PortInfo, PortState, Smp};
 use weft_wire::mad::vendor::{OUI_OPENIB, VendorMad};
 use weft_wire::mad::{AttrId, Class, GSI_QKEY, Mad, Method};
 use zerocopy::{FromBytes, IntoBytes};
@@ -202,6 +202,28 @@ fn a_request_that_no_agent_wants_is_answered_as_linux_does() {
     lab.send(port, to_lid(agent, LIDS[1]), ping(9).as_bytes());
     let got = lab.got(port);
     assert_eq!((got.len(), got[0].mad().header.status().0), (1, 0x0c));
+}
+
+#[test]
+fn a_port_is_device_managed_while_an_agent_answers() {
+    let mut lab = Lab::up();
+    let shown = |lab: &mut Lab| {
+        lab.umad.set_capabilities(lab.now, &mut lab.fabric);
+        let info = lab.fabric.port_info(host(0)).expect("a port");
+        info.capability_mask.contains(CapabilityMask::DEVICE_MANAGEMENT)
+    };
+    let (first, second) = (lab.umad.open(1, host(0)).unwrap(), lab.umad.open(2, host(0)).unwrap());
+    lab.umad.register(first, &gsi(Class::DEV_MGT, 1, &[], 0)).unwrap();
+    lab.umad.register(second, &gsi(Class::DEV_MGT, 1, &[Method::SET], 0)).unwrap();
+    assert!(!shown(&mut lab), "a client of the class");
+    let agent = lab.umad.register(first, &gsi(Class::DEV_MGT, 1, &[Method::GET], 0)).unwrap();
+    assert!(shown(&mut lab));
+    lab.umad.unregister(first, agent).unwrap();
+    assert!(!shown(&mut lab));
+    lab.umad.register(first, &gsi(Class::DEV_MGT, 1, &[Method::GET], 0)).unwrap();
+    assert!(shown(&mut lab));
+    lab.umad.close(first);
+    assert!(!shown(&mut lab), "as after the end of a program");
 }
 
 #[test]

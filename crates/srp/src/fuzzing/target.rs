@@ -1,7 +1,7 @@
 //! Information units of two initiators, for a target.
 
 use crate::scsi::{Fault, Identity, LogicalUnit, Operation};
-use crate::wire::{BufferFormats, LoginRequest, MultiChannel, Piece, PortId};
+use crate::wire::{BufferFormats, LoginCarrier, LoginRequest, MultiChannel, Piece, PortId};
 use crate::{Action, CommandKey, DataMove, ResponseData, Target, TargetConfig};
 
 /// Blocks of a logical unit.
@@ -50,7 +50,7 @@ pub fn target(mut bytes: &[u8]) -> usize {
     let mut target = Target::new(configuration());
     for (channel, initiator) in [(0, 1), (1, 1), (2, 2)] {
         let action = if channel == 1 { MultiChannel::Maintain } else { MultiChannel::Terminate };
-        assert!(target.login(channel, &login(initiator, action).to_bytes()).is_ok());
+        assert!(target.login(channel, LoginCarrier::RdmaCm, &login(initiator, action).to_bytes()).is_ok());
     }
     let mut owner = Owner::default();
     while let [head, len, rest @ ..] = bytes {

@@ -3,7 +3,8 @@
 use super::config::TargetConfig;
 use crate::limits::{INITIATOR_IU_MAX, INITIATOR_IU_MIN};
 use crate::wire::{
-    BufferFormats, COMMAND_LEN, LoginAccept, LoginReject, LoginRequest, MultiChannel, PortId, RejectReason,
+    BufferFormats, COMMAND_LEN, LoginAccept, LoginCarrier, LoginReject, LoginRequest, MultiChannel, PortId,
+    RejectReason,
 };
 
 /// Sizes of an accepted connection.
@@ -73,8 +74,8 @@ pub struct LoginError {
 
 impl LoginError {
     /// Returns the refusal of a request for which the owner has no room.
-    pub fn no_resources(private_data: &[u8]) -> LoginError {
-        let tag = LoginRequest::parse(private_data).map_or([0; 8], |request| request.tag);
+    pub fn no_resources(carrier: LoginCarrier, private_data: &[u8]) -> LoginError {
+        let tag = carrier.parse(private_data).map_or([0; 8], |request| request.tag);
         LoginError { tag, refusal: Refusal::Resources }
     }
 

@@ -22,7 +22,7 @@ pub use login::{LoginAnswer, LoginError, Refusal};
 use crate::limits::{CHANNELS_PER_INITIATOR_MAX, REQUEST_LIMIT, RESPONSES_MAX, TARGET_IU_MAX};
 use crate::scsi::{Attentions, Device, Fault, Sense};
 use crate::wire::{
-    CreditRequest, InitiatorIu, IuError, LoginAccept, LoginRequest, LogoutReason, MultiChannel, MultiChannelResult,
+    CreditRequest, InitiatorIu, IuError, LoginAccept, LoginCarrier, LogoutReason, MultiChannel, MultiChannelResult,
     PortId, ResponseIu, TargetLogout,
 };
 use channel::{Channel, PendingTask, Progress, Request};
@@ -67,9 +67,14 @@ impl Target {
     ///
     /// # Errors
     /// The refusal.
-    pub fn login(&mut self, channel: ChannelKey, private_data: &[u8]) -> Result<LoginAnswer, LoginError> {
+    pub fn login(
+        &mut self,
+        channel: ChannelKey,
+        carrier: LoginCarrier,
+        private_data: &[u8],
+    ) -> Result<LoginAnswer, LoginError> {
         let no_login = LoginError { tag: [0; 8], refusal: Refusal::NoLogin };
-        let request = LoginRequest::parse(private_data).ok_or(no_login)?;
+        let request = carrier.parse(private_data).ok_or(no_login)?;
         let refused = |refusal| LoginError { tag: request.tag, refusal };
         let action = login::check(&self.config, &request).map_err(refused)?;
         let initiator = request.initiator;

@@ -4,7 +4,7 @@ use super::*;
 use crate::fuzzing::{IMMEDIATE_AT, PORT, configuration, login};
 use crate::limits::INITIATOR_IU_MAX;
 use crate::scsi::Operation;
-use crate::wire::{Piece, RejectReason, TaskFunction, TaskStatus};
+use crate::wire::{LoginRequest, Piece, RejectReason, TaskFunction, TaskStatus};
 
 const GOOD: u8 = 0;
 const CHECK: u8 = 2;
@@ -22,7 +22,7 @@ fn target() -> Target {
 }
 
 fn join(target: &mut Target, channel: ChannelKey, initiator: u8, action: MultiChannel) {
-    target.login(channel, &login(initiator, action).to_bytes()).expect("a login");
+    target.login(channel, LoginCarrier::RdmaCm, &login(initiator, action).to_bytes()).expect("a login");
     for lun in [0, 1] {
         target.handle_iu(channel, &command(0xee, lun, &[0x00], 0, &[]));
     }
@@ -74,7 +74,7 @@ fn logins_are_checked() {
     let mut target = Target::new(configuration());
     let good = login(1, MultiChannel::Terminate);
     let refusal = |target: &mut Target, request: &LoginRequest| {
-        let error = target.login(9, &request.to_bytes()).expect_err("a refusal");
+        let error = target.login(9, LoginCarrier::RdmaCm, &request.to_bytes()).expect_err("a refusal");
         (error.tag == request.tag).then_some(error.refusal)
     };
     let other = PortId([3; 16]);
@@ -90,24 +90,28 @@ fn logins_are_checked() {
     }
     target.config.allowed = Some([other].into());
     assert_eq!(refusal(&mut target, &good), Some(Refusal::Initiator(good.initiator)));
-    assert_eq!(target.login(9, &[0; 56]).expect_err("no formats").refusal, Refusal::IuLength(0));
-    assert_eq!(target.login(9, &[1; 20]).expect_err("too short").refusal, Refusal::NoLogin);
-    let bytes = LoginError::no_resources(&good.to_bytes()).to_bytes();
+    assert_eq!(target.login(9, LoginCarrier::RdmaCm, &[0; 56]).expect_err("no formats").refusal, Refusal::IuLength(0));
+    assert_eq!(target.login(9, LoginCarrier::RdmaCm, &[1; 20]).expect_err("too short").refusal, Refusal::NoLogin);
+    let bytes = LoginError::no_resources(LoginCarrier::RdmaCm, &good.to_bytes()).to_bytes();
     assert_eq!(bytes[4..8], (RejectReason::Resources as u32).to_be_bytes());
 }
 
 #[test]
 fn a_new_login_keeps_or_ends_other_channels() {
     let mut target = target();
-    let kept = target.login(2, &login(1, MultiChannel::Maintain).to_bytes()).expect("a second channel");
+    let kept =
+        target.login(2, LoginCarrier::RdmaCm, &login(1, MultiChannel::Maintain).to_bytes()).expect("a second channel");
     assert_eq!((kept.accept.multi_channel, kept.receives), (MultiChannelResult::Maintained, REQUEST_LIMIT + 1));
     // The second channel has the nexus of the first: no unit attention.
     target.handle_iu(2, &command(1, 0, &[0], 0, &[]));
     assert_eq!(response(&actions(&mut target)[0], 1).0, GOOD);
-    let other = target.login(3, &login(2, MultiChannel::Terminate).to_bytes()).expect("another initiator");
+    let other = target
+        .login(3, LoginCarrier::RdmaCm, &login(2, MultiChannel::Terminate).to_bytes())
+        .expect("another initiator");
     assert_eq!(other.accept.multi_channel, MultiChannelResult::None);
     assert!(actions(&mut target).is_empty());
-    let new = target.login(4, &login(1, MultiChannel::Terminate).to_bytes()).expect("a new login");
+    let new =
+        target.login(4, LoginCarrier::RdmaCm, &login(1, MultiChannel::Terminate).to_bytes()).expect("a new login");
     assert_eq!(new.accept.multi_channel, MultiChannelResult::Terminated);
     let closed: Vec<_> = actions(&mut target);
     assert!(matches!(&closed[0], Action::Send(1, iu) if iu[0] == 0x80 && iu[7] == 4));
@@ -122,9 +126,9 @@ fn one_initiator_has_a_bounded_number_of_channels() {
     let mut target = Target::new(configuration());
     let request = login(1, MultiChannel::Maintain).to_bytes();
     for channel in 0..CHANNELS_PER_INITIATOR_MAX as u64 {
-        assert!(target.login(channel, &request).is_ok());
+        assert!(target.login(channel, LoginCarrier::RdmaCm, &request).is_ok());
     }
-    let refused = target.login(1000, &request).expect_err("too many").refusal;
+    let refused = target.login(1000, LoginCarrier::RdmaCm, &request).expect_err("too many").refusal;
     assert_eq!(refused, Refusal::Channels(PortId([1; 16])));
 }
 

@@ -1,11 +1,13 @@
-//! Login, in the private data of RDMA CM: request, answer and refusal (SRP §6.2 to §6.4; Linux's `srp_login_req_rdma` for
-//! the request, which has no room for the reserved fields there).
+//! Login, in the private data of a connection: request, answer and refusal (SRP §6.2 to §6.4). A request over RDMA CM is
+//! Linux's `srp_login_req_rdma`, which leaves out the reserved fields: the header of RDMA CM takes their room.
 
 use zerocopy::big_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Bytes of a request's private data.
+/// Bytes of a request's private data over RDMA CM.
 pub const LOGIN_REQUEST_LEN: usize = 56;
+/// Bytes of it over InfiniBand's connection manager.
+pub const IB_LOGIN_REQUEST_LEN: usize = 64;
 
 const LOGIN_REQ: u8 = 0x00;
 const LOGIN_RSP: u8 = 0xc0;
@@ -78,6 +80,52 @@ struct RequestBytes {
 
 const _: () = assert!(size_of::<RequestBytes>() == LOGIN_REQUEST_LEN);
 
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct IbRequestBytes {
+    opcode: u8,
+    reserved1: [u8; 7],
+    tag: [u8; 8],
+    iu_len: U32,
+    reserved2: [u8; 4],
+    buffer_formats: U16,
+    flags: u8,
+    reserved3: u8,
+    immediate_offset: U16,
+    reserved4: [u8; 2],
+    initiator: [u8; 16],
+    target: [u8; 16],
+}
+
+const _: () = assert!(size_of::<IbRequestBytes>() == IB_LOGIN_REQUEST_LEN);
+
+/// Connection manager that carries a login: each has a form of the request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoginCarrier {
+    /// The RDMA connection manager, by IP address and port.
+    RdmaCm,
+    /// InfiniBand's connection manager, by GID and service identifier.
+    IbCm,
+}
+
+impl LoginCarrier {
+    /// Reads the private data of a connection request, which may be longer than a login. `None`: it is no login.
+    pub fn parse(self, bytes: &[u8]) -> Option<LoginRequest> {
+        match self {
+            LoginCarrier::RdmaCm => LoginRequest::parse(bytes),
+            LoginCarrier::IbCm => LoginRequest::parse_ib(bytes),
+        }
+    }
+
+    /// Returns the private data of a login.
+    pub fn encode(self, login: &LoginRequest) -> Vec<u8> {
+        match self {
+            LoginCarrier::RdmaCm => login.to_bytes().to_vec(),
+            LoginCarrier::IbCm => login.to_ib_bytes().to_vec(),
+        }
+    }
+}
+
 /// Login request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoginRequest {
@@ -98,40 +146,42 @@ pub struct LoginRequest {
 }
 
 impl LoginRequest {
-    /// Reads the private data of a connection request, which may be longer. `None`: it is no login.
-    pub fn parse(bytes: &[u8]) -> Option<LoginRequest> {
+    /// Reads a request over RDMA CM.
+    fn parse(bytes: &[u8]) -> Option<LoginRequest> {
         let (fields, _) = RequestBytes::ref_from_prefix(bytes).ok()?;
-        if fields.opcode != LOGIN_REQ {
-            return None;
-        }
-        let multi_channel = match fields.flags & MULTI_CHANNEL {
-            0 => Some(MultiChannel::Terminate),
-            1 => Some(MultiChannel::Maintain),
-            _ => None,
-        };
         Some(LoginRequest {
             tag: fields.tag,
             buffer_formats: BufferFormats(fields.buffer_formats.get()),
             iu_len: fields.iu_len.get(),
-            multi_channel,
+            multi_channel: multi_channel(fields.flags),
             immediate_offset: Some(fields.immediate_offset.get()).filter(|_| fields.flags & IMMEDIATE != 0),
             initiator: PortId(fields.initiator),
             target: PortId(fields.target),
         })
+        .filter(|_| fields.opcode == LOGIN_REQ)
     }
 
-    /// Returns the private data.
+    /// Reads a request over InfiniBand's connection manager.
+    fn parse_ib(bytes: &[u8]) -> Option<LoginRequest> {
+        let (fields, _) = IbRequestBytes::ref_from_prefix(bytes).ok()?;
+        Some(LoginRequest {
+            tag: fields.tag,
+            buffer_formats: BufferFormats(fields.buffer_formats.get()),
+            iu_len: fields.iu_len.get(),
+            multi_channel: multi_channel(fields.flags),
+            immediate_offset: Some(fields.immediate_offset.get()).filter(|_| fields.flags & IMMEDIATE != 0),
+            initiator: PortId(fields.initiator),
+            target: PortId(fields.target),
+        })
+        .filter(|_| fields.opcode == LOGIN_REQ)
+    }
+
+    /// Returns the private data of a request over RDMA CM.
     pub fn to_bytes(&self) -> [u8; LOGIN_REQUEST_LEN] {
-        let immediate = if self.immediate_offset.is_some() { IMMEDIATE } else { 0 };
-        let multi_channel = match self.multi_channel {
-            Some(MultiChannel::Terminate) => 0,
-            Some(MultiChannel::Maintain) => 1,
-            None => 3,
-        };
         let fields = RequestBytes {
             tag: self.tag,
             buffer_formats: self.buffer_formats.0.into(),
-            flags: immediate | multi_channel,
+            flags: self.flags(),
             opcode: LOGIN_REQ,
             iu_len: self.iu_len.into(),
             initiator: self.initiator.0,
@@ -140,6 +190,43 @@ impl LoginRequest {
             reserved: [0; 6],
         };
         zerocopy::transmute!(fields)
+    }
+
+    /// Returns the private data of a request over InfiniBand's connection manager.
+    fn to_ib_bytes(self) -> [u8; IB_LOGIN_REQUEST_LEN] {
+        let fields = IbRequestBytes {
+            opcode: LOGIN_REQ,
+            reserved1: [0; 7],
+            tag: self.tag,
+            iu_len: self.iu_len.into(),
+            reserved2: [0; 4],
+            buffer_formats: self.buffer_formats.0.into(),
+            flags: self.flags(),
+            reserved3: 0,
+            immediate_offset: self.immediate_offset.unwrap_or(0).into(),
+            reserved4: [0; 2],
+            initiator: self.initiator.0,
+            target: self.target.0,
+        };
+        zerocopy::transmute!(fields)
+    }
+
+    fn flags(&self) -> u8 {
+        let immediate = if self.immediate_offset.is_some() { IMMEDIATE } else { 0 };
+        let multi_channel = match self.multi_channel {
+            Some(MultiChannel::Terminate) => 0,
+            Some(MultiChannel::Maintain) => 1,
+            None => 3,
+        };
+        immediate | multi_channel
+    }
+}
+
+fn multi_channel(flags: u8) -> Option<MultiChannel> {
+    match flags & MULTI_CHANNEL {
+        0 => Some(MultiChannel::Terminate),
+        1 => Some(MultiChannel::Maintain),
+        _ => None,
     }
 }
 
@@ -308,6 +395,13 @@ mod tests {
             initiator: PortId([1; 16]),
             target: PortId([2; 16]),
         };
+        let ib = LoginCarrier::IbCm.encode(&request);
+        assert_eq!(
+            (ib[0], &ib[8..20], &ib[24..30]),
+            (0, &[7, 7, 7, 7, 7, 7, 7, 7, 0, 0, 32, 68][..], &[0, 6, 0x81, 0, 0, 68][..])
+        );
+        assert_eq!(LoginCarrier::IbCm.parse(&[&ib[..], &[0; 28]].concat()), Some(request));
+        assert_eq!(LoginCarrier::IbCm.parse(&ib[..63]), None);
         let bytes = request.to_bytes();
         assert_eq!((bytes[10], bytes[11], LoginRequest::parse(&bytes)), (0x81, 0, Some(request)));
         assert_eq!(LoginRequest::parse(&bytes[..55]), None);

@@ -5,6 +5,7 @@ mod attribute;
 mod block;
 mod class_port_info;
 mod data_offset;
+pub mod dev_mgt;
 pub mod gmp;
 mod header;
 pub mod notice;

@@ -1,5 +1,7 @@
 //! A view as it stands in the file system.
 
+use std::os::fd::OwnedFd;
+
 use super::issm::IssmPipe;
 use super::live_file::LiveFile;
 use super::nodes::Nodes;
@@ -16,4 +18,6 @@ pub struct Built {
     pub live: Vec<LiveFile>,
     /// The issm nodes.
     pub pipes: Vec<IssmPipe>,
+    /// The pipes for SRP logins.
+    pub srp_logins: Vec<OwnedFd>,
 }

@@ -68,6 +68,9 @@ impl View {
                 view.port_of_adapter(device, port);
                 view.counters_of_adapter(device, port, counted);
                 view.mad_nodes(device, port);
+                if !port.is_ethernet() {
+                    view.srp_initiator(device, port);
+                }
             }
         }
         view
@@ -143,6 +146,16 @@ impl View {
         }
         self.nodes.push(umad);
         self.issm.push(IssmNode { name: issm, device: device.index, port: port.number });
+    }
+}
+
+impl View {
+    /// Adds a port's place for SRP logins, as `ib_srp` makes it.
+    fn srp_initiator(&mut self, device: &DeviceInfo, port: &IbPort) {
+        let dir = format!("infiniband_srp/srp-{}-{}", device.name, port.number);
+        self.put(&format!("{dir}/ibdev"), &device.name);
+        self.put(&format!("{dir}/port"), port.number.to_string());
+        self.srp_logins.push(class_path(&format!("{dir}/add_target")));
     }
 }
 

@@ -21,6 +21,7 @@ use super::interfaces::{Interfaces, KeptInterfaces};
 use super::issm::{IssmPipe, IssmWatch};
 use super::live_file::LiveFile;
 use super::modules::KeptModules;
+use super::srp_logins::SrpLogins;
 use super::sys_files::Changes;
 use super::tree::Tree;
 use super::view::{CmDefault, Shown, View};
@@ -95,6 +96,8 @@ pub struct Kept {
     pub files: Vec<LiveFile>,
     /// The issm nodes to watch.
     pub pipes: Vec<IssmPipe>,
+    /// The pipes for SRP logins.
+    pub srp_logins: Vec<OwnedFd>,
     /// The files and nodes that follow the devices.
     pub followed: Followed,
     /// Host that the view is for; empty for the machine itself.
@@ -123,13 +126,15 @@ pub fn keep(mut kept: Kept, sight: Sight) -> io::Result<()> {
 }
 
 fn fork(kept: Kept, sight: Sight) -> io::Result<()> {
-    let Kept { files, pipes, followed, host, interfaces, modules, config } = kept;
+    let Kept { files, pipes, srp_logins, followed, host, interfaces, modules, config } = kept;
     let program = std::process::id();
     let (mut described, mut ports, mut keep) = (Vec::new(), Vec::new(), Vec::new());
     for IssmPipe { pipe, device, port } in pipes {
         keep.push(pipe);
         ports.push((device, port));
     }
+    let login_count = srp_logins.len();
+    keep.extend(srp_logins);
     for LiveFile { file, path, from, shown, .. } in files {
         keep.push(file.into());
         described.push((path, from, shown));
@@ -152,6 +157,7 @@ fn fork(kept: Kept, sight: Sight) -> io::Result<()> {
         let mut keep = keep.into_iter();
         let pipes = keep.by_ref().take(ports.len()).zip(ports);
         let pipes = pipes.map(|(pipe, (device, port))| IssmPipe { pipe, device, port }).collect();
+        let srp_logins: Vec<OwnedFd> = keep.by_ref().take(login_count).collect();
         let file = |(file, (path, from, shown)): (OwnedFd, _)| LiveFile {
             file: file.into(),
             path,
@@ -165,6 +171,7 @@ fn fork(kept: Kept, sight: Sight) -> io::Result<()> {
         let writers = Writers::new(interfaces, modules, config, options.clone());
         let following = Following::new(followed, options.clone(), TOKEN_DEVICES);
         // On any error the leases end with this process, and the files stay.
+        let pipes = Pipes { issm: pipes, srp_logins, host };
         if serve(program, &sight, files, pipes, following, writers).is_ok()
             && let Sight::Tree(tree) = sight
         {
@@ -186,11 +193,18 @@ const TOKEN_ISSM: u64 = 2;
 /// Epoll token for the daemon's reports about devices.
 const TOKEN_DEVICES: u64 = u64::MAX;
 
+/// Named pipes that the keeper watches, and the host that they are of.
+struct Pipes {
+    issm: Vec<IssmPipe>,
+    srp_logins: Vec<OwnedFd>,
+    host: String,
+}
+
 fn serve(
     program: u32,
     sight: &Sight,
     mut files: Vec<LiveFile>,
-    pipes: Vec<IssmPipe>,
+    pipes: Pipes,
     mut following: Following,
     mut writers: Writers,
 ) -> io::Result<()> {
@@ -199,13 +213,15 @@ fn serve(
     let epoll = Epoll::new()?;
     let Some(mut viewer) = Viewer::of(program, sight, &epoll, TOKEN_PROGRAM)? else {
         writers.handle_writes(&mut files);
+        SrpLogins::new(pipes.srp_logins, &pipes.host, &epoll)?.finish();
         return Ok(());
     };
     epoll.add(waiting.as_fd(), TOKEN_READER, Interest::READ)?;
-    let mut issm = match pipes.is_empty() {
+    let mut issm = match pipes.issm.is_empty() {
         true => None,
-        false => Some(IssmWatch::new(pipes, options.clone(), &epoll, TOKEN_ISSM)?),
+        false => Some(IssmWatch::new(pipes.issm, options.clone(), &epoll, TOKEN_ISSM)?),
     };
+    let mut srp_logins = SrpLogins::new(pipes.srp_logins, &pipes.host, &epoll)?;
     writers.register(&epoll, &mut files)?;
     let must_look = writers.must_look() || issm.as_ref().is_some_and(IssmWatch::must_look);
     let mut next_look = must_look.then(Instant::now);
@@ -213,7 +229,8 @@ fn serve(
     let mut fetched: Option<Instant> = None;
     let mut open_until: Option<Instant> = None;
     loop {
-        let changes = following.turn(&epoll);
+        let mut changes = following.turn(&epoll);
+        srp_logins.add(std::mem::take(&mut changes.srp_logins), &epoll)?;
         if !changes.gone.is_empty() || !changes.live.is_empty() {
             writers.handle_links();
         }
@@ -243,10 +260,11 @@ fn serve(
         let may_have_ended = viewer.look_every().is_some() || ready.iter().any(|event| event.token == TOKEN_PROGRAM);
         if may_have_ended && !viewer.is_there(&epoll)? {
             writers.handle_writes(&mut files);
+            srp_logins.finish();
             return Ok(());
         }
         for event in &ready {
-            if writers.handle(event.token, &mut files) {
+            if writers.handle(event.token, &mut files) || srp_logins.handle(event.token) {
                 continue;
             }
             match (event.token, &mut issm) {

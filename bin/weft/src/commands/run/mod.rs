@@ -29,6 +29,7 @@ mod nodes;
 mod pci;
 mod preloaded;
 pub(super) mod program;
+mod srp_logins;
 mod stand_in;
 mod sys_files;
 mod task;

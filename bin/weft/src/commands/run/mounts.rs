@@ -18,7 +18,7 @@ use super::modules::{self, ShownModules};
 use super::node_rules;
 use super::nodes::{Manager, Nodes};
 use super::pci;
-use super::sys_files::{CLASSES, SysFiles};
+use super::sys_files::{CLASSES, Changes, SysFiles};
 use super::view::View;
 use crate::commands::modules::ModuleFiles;
 
@@ -116,13 +116,13 @@ pub fn show(
 
 fn build(staging: &Path, view: &View, manager: Manager<'_>) -> io::Result<Built> {
     let mut sys = SysFiles::new(&staging.join("sys"))?;
-    let live = sys.show(view)?.live;
+    let Changes { live, srp_logins, .. } = sys.show(view)?;
     let mut nodes = Nodes::new(&staging.join("dev/infiniband"), node::make)?;
     let pipes = nodes.show(view, manager)?;
     if weft_sys::process::euid() == 0 && !manager.host.is_empty() {
         node_rules::apply(&staging.join("dev/infiniband"))?;
     }
-    Ok(Built { sys, nodes, live, pipes })
+    Ok(Built { sys, nodes, live, pipes, srp_logins })
 }
 
 const RESOLV_CONF: &str = "/etc/resolv.conf";

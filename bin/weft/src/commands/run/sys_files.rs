@@ -3,21 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
+
+use weft_sys::fifo;
 
 use super::live_file::LiveFile;
 use super::view::{Shown, View, ZERO_GID};
 
-/// Classes that belong to Weft alone; the last one is shown only if the view has entries for it.
-pub const CLASSES: [&str; 3] = ["infiniband", "infiniband_verbs", "infiniband_mad"];
+/// Classes that belong to Weft alone; the last ones are shown only if the view has entries for them.
+pub const CLASSES: [&str; 4] = ["infiniband", "infiniband_verbs", "infiniband_mad", "infiniband_srp"];
 const CLASSES_ALWAYS: usize = 2;
 
+/// `srp_daemon` looks here for logins that it need not repeat, and gives up without the directory.
+const SCSI_HOSTS: &str = "class/scsi_host";
+
 /// Directories that stay when they are empty: mounts show them.
-const KEPT: [&str; 7] = [
+const KEPT: [&str; 8] = [
     "class/infiniband",
     "class/infiniband_verbs",
     "class/infiniband_mad",
+    "class/infiniband_srp",
     "class/misc",
     "class/pci_bus",
     "bus/pci/devices",
@@ -27,6 +34,8 @@ const KEPT: [&str; 7] = [
 /// Permissions of the files, as in sysfs.
 const READ_ONLY: u32 = 0o444;
 const WRITABLE: u32 = 0o644;
+/// The owner alone logs in to targets.
+const LOGIN: u32 = 0o600;
 
 /// A file's content.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,6 +48,8 @@ enum Content {
     NoGid,
     /// A symbolic link to this path.
     Link(PathBuf),
+    /// A named pipe for SRP logins.
+    SrpLogin,
 }
 
 impl Content {
@@ -47,7 +58,9 @@ impl Content {
         match (self, new) {
             (Content::Live(_, old), Content::Live(_, new)) => old == new,
             (Content::Link(old), Content::Link(new)) => old == new,
-            (Content::Fixed(_), Content::Fixed(_)) | (Content::NoGid, Content::NoGid) => true,
+            (Content::Fixed(_), Content::Fixed(_))
+            | (Content::NoGid, Content::NoGid)
+            | (Content::SrpLogin, Content::SrpLogin) => true,
             _ => false,
         }
     }
@@ -58,6 +71,8 @@ impl Content {
 pub struct Changes {
     /// New ones, open for writing.
     pub live: Vec<LiveFile>,
+    /// New pipes for SRP logins, open for reading.
+    pub srp_logins: Vec<OwnedFd>,
     /// Paths of those that are gone, with and without changing content.
     pub gone: BTreeSet<PathBuf>,
 }
@@ -89,6 +104,9 @@ impl SysFiles {
     /// Some files differ from the view; the next call tries again.
     pub fn show(&mut self, view: &View) -> io::Result<Changes> {
         let wanted = contents(view)?;
+        if !view.srp_logins.is_empty() {
+            fs::create_dir_all(self.root.join(SCSI_HOSTS))?;
+        }
         let mut changes = Changes::default();
         let stays = |(path, old): (&PathBuf, &Content)| wanted.get(path).is_some_and(|new| old.can_become(new));
         let stale: Vec<PathBuf> =
@@ -131,6 +149,10 @@ impl SysFiles {
             },
             (None, Content::Link(to)) => symlink(to, &file)?,
             (None, Content::Fixed(bytes)) => drop(create(&file, bytes)?),
+            (None, Content::SrpLogin) => {
+                fifo::make(&file, LOGIN)?;
+                changes.srp_logins.push(fifo::reader(&file)?);
+            }
             (None, Content::Live(text, shown)) => {
                 changes.live.push(LiveFile::new(create(&file, text.as_bytes())?, path.clone(), shown.clone(), text));
             }
@@ -170,6 +192,9 @@ fn contents(view: &View) -> io::Result<BTreeMap<PathBuf, Content>> {
     }
     for (path, bytes) in &view.binaries {
         contents.insert(inside(path)?.to_owned(), Content::Fixed(bytes.clone()));
+    }
+    for path in &view.srp_logins {
+        contents.insert(inside(path)?.to_owned(), Content::SrpLogin);
     }
     for link in &view.links {
         let path = inside(&link.path)?;

@@ -49,12 +49,13 @@ impl Task<'_> {
     /// The view with what its keeper does. A host of a fabric keeps its nodes: its adapters can be renamed, but come and
     /// go only with the fabric.
     pub fn kept(&self, built: Built) -> Kept {
-        let Built { sys, nodes, live, pipes } = built;
+        let Built { sys, nodes, live, pipes, srp_logins } = built;
         let nodes = self.manager.host.is_empty().then_some(nodes);
         let followed = Followed { sys, nodes, cpus: self.cpus.clone(), roce_v1: self.roce_v1 };
         Kept {
             files: live,
             pipes,
+            srp_logins,
             followed,
             host: self.manager.host.to_owned(),
             interfaces: None,

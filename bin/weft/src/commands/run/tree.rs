@@ -17,7 +17,7 @@ use weft_sys::process::euid;
 
 use super::built::Built;
 use super::nodes::{Manager, Nodes};
-use super::sys_files::SysFiles;
+use super::sys_files::{Changes, SysFiles};
 use super::view::View;
 use crate::commands::own_view::VIEW_VARIABLE;
 
@@ -82,10 +82,10 @@ impl Tree {
 
     fn fill(&self, view: &View, manager: Manager<'_>) -> io::Result<Built> {
         let mut sys = SysFiles::new(&self.dir.join("sys"))?;
-        let live = sys.show(view)?.live;
+        let Changes { live, srp_logins, .. } = sys.show(view)?;
         let mut nodes = Nodes::new(&self.dir.join("dev/infiniband"), make_node)?;
         let pipes = nodes.show(view, manager)?;
-        Ok(Built { sys, nodes, live, pipes })
+        Ok(Built { sys, nodes, live, pipes, srp_logins })
     }
 
     /// The directory.

@@ -80,6 +80,8 @@ pub struct View {
     pub nodes: Vec<String>,
     /// The issm nodes there.
     pub issm: Vec<IssmNode>,
+    /// Files that take SRP logins: their paths below /sys.
+    pub srp_logins: Vec<PathBuf>,
     /// Text in place of /etc/hosts.
     pub hosts_file: Option<String>,
 }

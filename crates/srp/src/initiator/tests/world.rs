@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::scsi::{Identity, LogicalUnit, Operation};
-use crate::wire::{Piece, PortId};
+use crate::wire::{LoginCarrier, Piece, PortId};
 use crate::{
     Action, CommandKey, CommandTag, DataMove, DiskCommandData, DiskContent, DiskOperation, DiskOutcome, Initiator,
     InitiatorAction, InitiatorConfig, InitiatorEvent, LossTimes, LostReason, RequestFailure, RequestKey, ResponseData,
@@ -210,7 +210,7 @@ impl World {
             return self.initiator.connection_lost(self.now, "unreachable".into());
         }
         self.channel += 1;
-        match self.target.login(self.channel, login) {
+        match self.target.login(self.channel, LoginCarrier::RdmaCm, login) {
             Ok(answer) => {
                 self.is_connected = true;
                 self.initiator.logged_in(self.now, &answer.accept.to_bytes());
