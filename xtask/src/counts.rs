@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 const REQUEST_FILES_MAX: usize = 3;
 
 /// Files that may name an operation: the wire's opcodes, the table of operations, frames between processes of one host,
-/// the C side of that table, and the checker's wrapper of its builder, with one to spare. The C structures' constants come on
-/// top.
-const OPERATION_FILES_MAX: usize = 6;
+/// the C side of that table, the checker's wrapper of its builder, and three of the record, whose file format has numbers and
+/// names of its own. The C structures' constants come on top.
+const OPERATION_FILES_MAX: usize = 9;
 
 /// The crate that repeats the constants of the C headers.
 const C_CONSTANTS: &str = "abi/types";
