@@ -13,6 +13,15 @@ pub enum FaultTarget {
     Command(String),
 }
 
+/// How long the daemon keeps a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum FaultLifetime {
+    /// To its own end.
+    Daemon,
+    /// To the end of the connection that added it: a scenario that was killed leaves nothing behind.
+    Connection,
+}
+
 /// A request about faults.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum FaultRequest {
@@ -24,6 +33,8 @@ pub enum FaultRequest {
         spec: String,
         /// Programs that suffer from it.
         target: FaultTarget,
+        /// How long the daemon keeps it, unless a user removes it.
+        lifetime: FaultLifetime,
     },
     /// A page of the faults with numbers above this one.
     List {

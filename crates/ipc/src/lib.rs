@@ -55,7 +55,7 @@ pub use device::{
     iwarp_mtu_bytes, node_guid_of_mac, valid_device_name, valid_netdev_name,
 };
 pub use error::{ConnectError, RequestError};
-pub use faults::{FaultEntry, FaultReply, FaultRequest, FaultTarget};
+pub use faults::{FaultEntry, FaultLifetime, FaultReply, FaultRequest, FaultTarget};
 pub use gid::{GidEntry, GidType};
 pub use hello::{Hello, HelloReply, HelloStatus, Purpose};
 pub use hops::HopsFds;

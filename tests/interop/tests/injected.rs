@@ -6,8 +6,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use rustix::process::Signal;
 use weft_interop::pair::DEFAULT_PORT;
-use weft_interop::{Fabric, Lab, Outcome, Pair, Shape, Table, Who, skip};
+use weft_interop::{Fabric, Lab, Outcome, Pair, Shape, Table, Who, product, skip};
 
 const NEEDED: &[&str] = &["ip", "cc", "/usr/include/infiniband/verbs.h", "ib_write_bw", "ibv_rc_pingpong", "rping"];
 /// Time for a step of a test.
@@ -272,6 +273,26 @@ fn a_scenario_happens_to_its_program() {
         ensure!(ended.ok() && ended.text.contains("event: port active"), "{}", ended.report());
         Ok(())
     });
+    for (signal, text) in [(Signal::TERM, "the program gets it"), (Signal::KILL, "nothing else is told")] {
+        table.case(&format!("signal {} and its faults are gone: {text}", signal.as_raw()), || {
+            let program = program.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))?;
+            std::fs::write(&file, "[[step]]\nfault = \"status=GENERAL_ERR,from=1000000\"")?;
+            let device = lab.device(lab.client())?;
+            let (file, gid) = (file.to_str().context("the lab's path is not UTF-8")?, device.gid_v4.to_string());
+            let weft = product::weft()?.display().to_string();
+            let words = [&weft, "fault", "run", file, "--", program, &device.name, &gid, "1000", "10"];
+            let mut running = lab.start_bare(lab.client(), Who::Root, &words)?;
+            let listed = || lab.weft(lab.client(), Who::Root, &[], &["fault", "list"]);
+            let has = |wanted: &str| listed().is_ok_and(|list| list.text.contains(wanted));
+            ensure!(running.wait_until(WITHIN, |_| has("GENERAL_ERR")), "{}", running.text());
+            running.signal(signal);
+            ensure!(running.wait_until(WITHIN, |_| has("no faults")), "{}", listed()?.report());
+            // A program whose scenario was killed goes on.
+            let ends_at_once = signal == Signal::TERM;
+            ensure!(!ends_at_once || !running.kill().ok(), "it ended as if nothing had been");
+            Ok(())
+        });
+    }
     table.case("a mistake is found before the first step", || {
         std::fs::write(&file, "[[step]]\nfault = \"loss=1\"")?;
         let words = ["fault", "run", file.to_str().context("the lab's path is not UTF-8")?];

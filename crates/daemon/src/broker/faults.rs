@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weft_ipc::{
-    Event, FAULT_BYTES_MAX, FAULTS_PER_PAGE_MAX, FAULTS_PER_PROCESS_MAX, FaultEntry, FaultReply, FaultRequest,
-    FaultTarget, PROGRAM_NAME_BYTES_MAX, Refusal, Request, Response,
+    Event, FAULT_BYTES_MAX, FAULTS_PER_PAGE_MAX, FAULTS_PER_PROCESS_MAX, FaultEntry, FaultLifetime, FaultReply,
+    FaultRequest, FaultTarget, PROGRAM_NAME_BYTES_MAX, Refusal, Request, Response,
 };
 use weft_link::{FaultPlan, FaultSpec};
 
@@ -29,6 +29,8 @@ struct Fault {
     packets: Option<FaultSpec>,
     target: FaultTarget,
     uid: u32,
+    /// The client with whose connection it ends.
+    keeper: Option<ClientId>,
     /// Processes that have it, and how often it struck each.
     members: BTreeMap<ClientId, u64>,
     /// How often it struck processes that are gone.
@@ -63,9 +65,10 @@ pub(super) fn route<H: Host>(request: Request) -> Routed<H> {
             broker.faults.note_strikes(call.id, &struck);
             Ok(Outcome::NoReply)
         }),
-        FaultRequest::Add { spec, target } => {
-            Rules::PLAIN.to(move |broker, call| broker.add_fault(call.id, spec, target).map(reply))
-        }
+        FaultRequest::Add { spec, target, lifetime } => Rules::PLAIN.to(move |broker, call| {
+            let keeper = (lifetime == FaultLifetime::Connection).then_some(call.id);
+            broker.add_fault(call.id, spec, target, keeper).map(reply)
+        }),
         FaultRequest::List { after } => Rules::PLAIN.to(move |broker, call| {
             let uid = broker.shared.sessions.uid(call.id);
             Ok(reply(broker.list_faults(uid, after)))
@@ -98,13 +101,6 @@ impl Faults {
             if let Some(known) = self.list.get_mut(number).and_then(|fault| fault.members.get_mut(&client)) {
                 *known = (*known).max(*count);
             }
-        }
-    }
-
-    /// Removes a process that is gone.
-    pub fn forget(&mut self, client: ClientId) {
-        for fault in self.list.values_mut() {
-            fault.struck_before += fault.members.remove(&client).unwrap_or(0);
         }
     }
 
@@ -144,7 +140,13 @@ fn parse(spec: &str) -> Result<Option<FaultSpec>, Refusal> {
 }
 
 impl Broker {
-    fn add_fault(&mut self, id: ClientId, spec: String, target: FaultTarget) -> Result<FaultReply, Refusal> {
+    fn add_fault(
+        &mut self,
+        id: ClientId,
+        spec: String,
+        target: FaultTarget,
+        keeper: Option<ClientId>,
+    ) -> Result<FaultReply, Refusal> {
         let packets = parse(&spec)?;
         let uid = self.shared.sessions.uid(id);
         if self.faults.list.values().filter(|fault| fault.uid == uid).count() >= FAULTS_PER_USER_MAX {
@@ -156,7 +158,7 @@ impl Broker {
         {
             return Err(refuse(EINVAL, format!("a program's name has 1 to {PROGRAM_NAME_BYTES_MAX} bytes")));
         }
-        let mut fault = Fault { spec, packets, target, uid, members: BTreeMap::new(), struck_before: 0 };
+        let mut fault = Fault { spec, packets, target, uid, keeper, members: BTreeMap::new(), struck_before: 0 };
         let number = self.faults.last.max(FIRST_NUMBER - 1) + 1;
         let programs: Vec<ClientId> = self.shared.sessions.iter().map(|(id, _)| id).collect();
         programs.into_iter().for_each(|id| give(&mut self.shared, number, &mut fault, id));
@@ -216,6 +218,16 @@ impl Broker {
                 Ok(FaultReply::Removed(1))
             }
         }
+    }
+
+    /// Removes a client that is gone, and the faults that end with it.
+    pub(super) fn forget_faults_of(&mut self, client: ClientId) {
+        for fault in self.faults.list.values_mut() {
+            fault.struck_before += fault.members.remove(&client).unwrap_or(0);
+        }
+        let kept = self.faults.list.iter().filter(|(_, fault)| fault.keeper == Some(client));
+        let kept: Vec<u32> = kept.map(|(number, _)| *number).collect();
+        kept.into_iter().for_each(|number| self.end_fault(number));
     }
 
     fn end_fault(&mut self, number: u32) {

@@ -216,7 +216,7 @@ impl Broker {
         self.paths.forget(id);
         self.groups.forget(id);
         self.ledgers.close(&self.shared, id, host);
-        self.faults.forget(id);
+        self.forget_faults_of(id);
         if let Some(client) = self.shared.sessions.remove(id)
             && let Some(slot) = client.slot
         {

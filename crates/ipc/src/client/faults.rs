@@ -4,7 +4,7 @@ use weft_sys::unix::{self, Wait};
 
 use super::Client;
 use crate::codec::encode;
-use crate::faults::{FaultEntry, FaultReply, FaultRequest, FaultTarget};
+use crate::faults::{FaultEntry, FaultLifetime, FaultReply, FaultRequest, FaultTarget};
 use crate::limits::FAULTS_PER_PROCESS_MAX;
 use crate::printable::printable;
 use crate::{ClientFrame, Request, RequestError, Response};
@@ -18,8 +18,13 @@ impl Client {
     }
 
     /// Adds a fault to running programs.
-    pub fn add_fault(&mut self, spec: &str, target: FaultTarget) -> Result<FaultEntry, RequestError> {
-        match self.fault(FaultRequest::Add { spec: spec.to_owned(), target })? {
+    pub fn add_fault(
+        &mut self,
+        spec: &str,
+        target: FaultTarget,
+        lifetime: FaultLifetime,
+    ) -> Result<FaultEntry, RequestError> {
+        match self.fault(FaultRequest::Add { spec: spec.to_owned(), target, lifetime })? {
             FaultReply::Added(entry) => Ok(shown(entry)),
             _ => Err(RequestError::Protocol),
         }

@@ -107,6 +107,15 @@ impl Program {
     /// Waits for its end. A group is killed at the time limit, or when a signal ends this command; a program in this
     /// command's place gets the signal, and decides itself.
     pub fn wait(&mut self, signals: &Signals, limit: Option<Duration>) -> io::Result<End> {
+        if let Some(end) = self.wait_for(signals, limit)? {
+            return Ok(end);
+        }
+        self.end_group(Duration::ZERO);
+        Ok(End::TimedOut)
+    }
+
+    /// Waits for its end as [`Program::wait`] does, for some time at most; `None` if it still runs then.
+    pub fn wait_for(&mut self, signals: &Signals, limit: Option<Duration>) -> io::Result<Option<End>> {
         let until = limit.map(|limit| Instant::now() + limit);
         let epoll = Epoll::new()?;
         epoll.add(&signals.0, 0, Interest::READ)?;
@@ -114,18 +123,17 @@ impl Program {
         epoll.add(&process, 1, Interest::READ)?;
         loop {
             if let Some(status) = self.child.try_wait()? {
-                return Ok(End::Ended(status));
+                return Ok(Some(End::Ended(status)));
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
-                self.end_group(Duration::ZERO);
-                return Ok(End::TimedOut);
+                return Ok(None);
             }
             epoll.wait(&mut Vec::new(), left)?;
             match signals.take() {
                 Some(signal) if self.has_group => {
                     self.end_group(Duration::ZERO);
-                    return Ok(End::Interrupted(signal));
+                    return Ok(Some(End::Interrupted(signal)));
                 }
                 // The terminal sends these to every process in front of it.
                 Some(Signal::INT | Signal::QUIT) if io::stdin().is_terminal() => {}
@@ -134,6 +142,12 @@ impl Program {
                 None => {}
             }
         }
+    }
+
+    /// Kills it, and waits for its end.
+    pub fn kill(&mut self) -> io::Result<ExitStatus> {
+        self.child.kill()?;
+        self.child.wait()
     }
 
     /// Ends its group: waits for `grace` until it ends by itself, then sends SIGTERM and at last SIGKILL. Returns

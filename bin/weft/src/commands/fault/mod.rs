@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use weft_fabric::topology::counted;
-use weft_ipc::{FaultEntry, FaultTarget, Spawn};
+use weft_ipc::{FaultEntry, FaultLifetime, FaultTarget, Spawn};
 use weft_tool::fabric::{finish, spell};
 
 use crate::outln;
@@ -80,7 +80,7 @@ pub fn run(args: FaultArgs) -> ExitCode {
 
 fn add(spec: &str, target: &TargetArgs) -> Result<(), String> {
     let (target, spec) = target.apply(spec)?;
-    let entry = connect(Spawn::IfNeeded)?.add_fault(&spec, target).map_err(spell)?;
+    let entry = connect(Spawn::IfNeeded)?.add_fault(&spec, target, FaultLifetime::Daemon).map_err(spell)?;
     outln!("{}", added(&entry));
     Ok(())
 }

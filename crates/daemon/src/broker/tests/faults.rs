@@ -1,6 +1,6 @@
 //! Faults of running programs: whom they reach, and who may see and remove them.
 
-use weft_ipc::{FAULT_BYTES_MAX, FaultEntry, FaultReply, FaultRequest, FaultTarget};
+use weft_ipc::{FAULT_BYTES_MAX, FaultEntry, FaultLifetime, FaultReply, FaultRequest, FaultTarget};
 
 use super::*;
 
@@ -13,7 +13,9 @@ impl World {
     }
 
     fn add(&mut self, client: ClientId, spec: &str, target: FaultTarget) -> Result<FaultEntry, i32> {
-        match self.fault(client, FaultRequest::Add { spec: spec.to_owned(), target })? {
+        match self
+            .fault(client, FaultRequest::Add { spec: spec.to_owned(), target, lifetime: FaultLifetime::Daemon })?
+        {
             FaultReply::Added(entry) => Ok(entry),
             other => panic!("{other:?}"),
         }
@@ -118,4 +120,20 @@ fn bad_and_too_many_faults_are_refused() {
     assert_eq!(world.add(client, "loss=1%", FaultTarget::All), Err(refusal::ENOSPC));
     let other = world.session(701);
     assert!(world.add(other, "loss=1%", FaultTarget::All).is_ok());
+}
+
+#[test]
+fn a_fault_ends_with_the_connection_of_its_scenario() {
+    let mut world = World::new(false);
+    let (program, scenario) = (world.program(700), world.session(700));
+    let kept = world.add(scenario, "event=PORT_ERR", FaultTarget::All).unwrap();
+    let spec = "loss=1%".to_owned();
+    let request = FaultRequest::Add { spec, target: FaultTarget::All, lifetime: FaultLifetime::Connection };
+    assert!(matches!(world.fault(scenario, request), Ok(FaultReply::Added(FaultEntry { number: 102, .. }))));
+    world.events(program);
+    world.broker.disconnect(world.now, scenario, &mut world.host);
+    let other = world.session(700);
+    let left: Vec<u32> = world.faults(other).iter().map(|fault| fault.number).collect();
+    assert_eq!(world.events(program), [Event::FaultRemoved { number: 102 }]);
+    assert_eq!((left, world.broker.any_faults()), (vec![kept.number], false));
 }

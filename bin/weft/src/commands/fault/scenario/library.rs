@@ -91,6 +91,17 @@ mod tests {
         }
     }
 
+    /// The book's example is a scenario, and its table has every name.
+    #[test]
+    fn the_book_is_right() {
+        let book = include_str!("../../../../../../docs/faults.md");
+        let example = book.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        assert!(file::parse(example, &Default::default()).unwrap().len() > 4);
+        for (name, _) in LIBRARY {
+            assert!(book.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+
     #[test]
     fn a_file_comes_before_a_name_and_a_missing_one_is_named() {
         assert_eq!(read(Path::new("outage")).unwrap(), find("outage").unwrap());

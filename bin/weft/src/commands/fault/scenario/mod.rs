@@ -6,24 +6,22 @@ mod schedule;
 mod variables;
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 use clap::Args;
-use weft_ipc::{Client, FaultEntry, FaultTarget, RequestError, Spawn};
+use weft_ipc::{Client, FaultEntry, FaultLifetime, FaultTarget, RequestError, Spawn};
+use weft_sys::signals::spawn_unblocked;
 use weft_tool::fabric::spell;
 
 use super::session::connect;
 use super::target::{TargetArgs, count_processes};
 use crate::commands::cable;
+use crate::commands::check::{End, Program, Signals};
 use crate::outln;
 use file::{Action, Step};
 use schedule::{Due, Schedule};
-
-/// Time between two looks whether the program still runs.
-const PROGRAM_INTERVAL: Duration = Duration::from_millis(20);
 
 pub use library::list;
 
@@ -56,17 +54,17 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, String> {
         numbers: vec![None; steps.len()],
         program: args.program.first().map(file_name),
     };
-    let mut program = start(&args.program, &steps)?;
-    let ended = play.run(program.as_mut());
-    let program_ended = match (&mut program, &ended) {
-        (Some(program), Err(_)) => program.kill().and_then(|()| program.wait()),
-        (Some(program), Ok(_)) => program.wait(),
-        (None, _) => return ended.map(|()| ExitCode::SUCCESS).inspect(|_| play.report_left()),
+    let Some(mut program) = Played::start(&args.program, &steps)? else {
+        play.run(None)?;
+        play.report_left();
+        return Ok(ExitCode::SUCCESS);
     };
+    let ended = play.run(Some(&mut program)).inspect_err(|_| drop(program.program.kill()));
     // Faults of a program that is gone concern others of its name.
     let removed = play.remove_left();
-    ended.and(removed)?;
-    program_ended.map(exit_code).map_err(|error| error.to_string())
+    let end = ended?;
+    removed?;
+    Ok(end.map_or(ExitCode::SUCCESS, |end| ExitCode::from(end.code())))
 }
 
 fn file_name(program: &OsString) -> String {
@@ -74,30 +72,36 @@ fn file_name(program: &OsString) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Starts the program. If packets will be damaged, its data must travel in packets.
-fn start(words: &[OsString], steps: &[Step]) -> Result<Option<Child>, String> {
-    if words.is_empty() {
-        return Ok(None);
+/// The program that a scenario happens to.
+struct Played {
+    program: Program,
+    signals: Signals,
+}
+
+impl Played {
+    /// Starts it. If packets will be damaged, its data must travel in packets.
+    fn start(words: &[OsString], steps: &[Step]) -> Result<Option<Played>, String> {
+        if words.is_empty() {
+            return Ok(None);
+        }
+        let weft = std::env::current_exe().map_err(|error| format!("the path of this command: {error}"))?;
+        let mut command = Command::new(weft);
+        command.args(["run", "--"]).args(words);
+        if std::env::var_os("WEFT_LOOPBACK").is_none() && steps.iter().any(|step| step.action.damages_packets()) {
+            command.env("WEFT_LOOPBACK", "wire");
+        }
+        let signals = Signals::new().map_err(|error| format!("{error:#}"))?;
+        let program = Program::start(&mut command).map_err(|error| format!("weft run does not start: {error}"))?;
+        Ok(Some(Played { program, signals }))
     }
-    let weft = std::env::current_exe().map_err(|error| format!("the path of this command: {error}"))?;
-    let mut command = Command::new(weft);
-    command.args(["run", "--"]).args(words);
-    if std::env::var_os("WEFT_LOOPBACK").is_none() && steps.iter().any(|step| step.action.damages_packets()) {
-        command.env("WEFT_LOOPBACK", "wire");
-    }
-    command.spawn().map(Some).map_err(|error| format!("weft run does not start: {error}"))
 }
 
 /// Runs a command of the shell until it ends.
 fn run_command(command: &str) -> Result<(), String> {
-    let status = Command::new("/bin/sh").args(["-c", command]).status().map_err(|error| error.to_string())?;
+    let mut shell = Command::new("/bin/sh");
+    let child = spawn_unblocked(shell.args(["-c", command]));
+    let status = child.and_then(|mut child| child.wait()).map_err(|error| error.to_string())?;
     if status.success() { Ok(()) } else { Err(format!("it failed ({status})")) }
-}
-
-/// Returns the exit code that a shell would report.
-fn exit_code(status: ExitStatus) -> ExitCode {
-    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
 struct Play<'a> {
@@ -111,8 +115,8 @@ struct Play<'a> {
 }
 
 impl Play<'_> {
-    /// Does the steps at their times, until none is left or the program ends.
-    fn run(&mut self, mut program: Option<&mut Child>) -> Result<(), String> {
+    /// Does the steps at their times, until none is left or the program ends; returns its end.
+    fn run(&mut self, mut played: Option<&mut Played>) -> Result<Option<End>, String> {
         let mut schedule = Schedule::new(self.steps);
         loop {
             let watched = schedule.watched();
@@ -123,18 +127,17 @@ impl Play<'_> {
                 self.do_step(due)?;
             }
             let now = self.begin.elapsed();
-            let next = schedule.poll_timeout(now);
-            let wait = match (&mut program, next) {
-                (None, None) => return Ok(()),
-                (None, Some(next)) => next.saturating_sub(now),
-                (Some(program), next) => {
-                    if program.try_wait().map_err(|error| error.to_string())?.is_some() {
-                        return Ok(());
+            let next = schedule.poll_timeout(now).map(|next| next.saturating_sub(now));
+            match (&mut played, next) {
+                (None, None) => return Ok(None),
+                (None, Some(next)) => std::thread::sleep(next),
+                (Some(Played { program, signals }), next) => {
+                    let ended = program.wait_for(signals, next).map_err(|error| error.to_string())?;
+                    if ended.is_some() {
+                        return Ok(ended);
                     }
-                    next.map_or(PROGRAM_INTERVAL, |next| next.saturating_sub(now).min(PROGRAM_INTERVAL))
                 }
-            };
-            std::thread::sleep(wait);
+            }
         }
     }
 
@@ -185,8 +188,9 @@ impl Play<'_> {
             (FaultTarget::All, Some(program)) => FaultTarget::Command(program.clone()),
             (target, _) => target,
         };
+        let lifetime = if self.program.is_some() { FaultLifetime::Connection } else { FaultLifetime::Daemon };
         let FaultEntry { number, processes, without_packets, .. } =
-            self.client.add_fault(&spec, target).map_err(spell)?;
+            self.client.add_fault(&spec, target, lifetime).map_err(spell)?;
         let note = match without_packets {
             0 => String::new(),
             count => format!("; no effect on {count} of them: no packets"),
