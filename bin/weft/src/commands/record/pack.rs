@@ -77,7 +77,10 @@ impl Packed {
         let mut lines = self.left_out.clone();
         let (output, rings) = (output.display(), rings.display());
         if self.processes == 0 {
-            lines.push(format!("{output}: no process of the program opened a device"));
+            lines.push(format!(
+                "{output}: no process of the program left a record: none opened a device, or the directory has no room \
+                 for one (WEFT_LOG=stderr prints the reason)"
+            ));
         } else {
             let processes = counted(self.processes, "process", "processes");
             let queue_pairs = counted(self.queue_pairs, "queue pair", "queue pairs");
@@ -113,7 +116,7 @@ mod tests {
     fn the_last_lines_say_how_to_go_on() {
         let (output, rings) = (Path::new("x"), Path::new("x.rings"));
         let lines = |packed: &Packed| packed.lines(output, rings);
-        assert!(lines(&Packed::default())[0].contains("no process"));
+        assert!(lines(&Packed::default())[0].contains("no room"));
         let packed = Packed { bytes: 10, processes: 1, queue_pairs: 2, failed: 1, ..Packed::default() };
         let expected = ["x: 1 process, 2 queue pairs, 10 bytes", "1 queue pair failed; weft explain x tells why"];
         assert_eq!(lines(&packed), expected);
