@@ -1,10 +1,10 @@
 //! `cargo xtask test`: the rings of tests, quickest first, and one table at the end.
 
-use crate::lanes::{self, Lane};
+use crate::lanes;
 use crate::summary::{Ring, Summary};
 use crate::times::Times;
 use crate::{cargo, lint, packages};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread::JoinHandle;
@@ -157,30 +157,33 @@ fn from_result(name: &'static str, result: Result<()>) -> Ring {
     ring
 }
 
-/// Runs cargo's tests in lanes side by side, and counts.
+/// Runs a ring's tests, those of interop in lanes side by side, and counts.
 fn tests(name: &'static str, args: &[&str], options: &Options, files: &Files) -> Result<Ring> {
-    let lanes = match name {
-        "sim" => vec![Lane::of(cargo::test_targets("tests/sim/tests")?)],
-        "interop" => lanes::interop(cargo::test_targets("tests/interop/tests")?),
-        _ => vec![Lane::default()],
-    };
-    let command = |further: &[&str]| cargo_test(name, &[args, further].concat(), options, files);
-    // Cargo builds for one lane at a time, and keeps the others waiting.
-    if lanes.len() > 1 && !command(&["--tests", "--no-run"]).status().context("cannot run cargo")?.success() {
-        return Ok(from_result(name, Err(anyhow!("the tests do not compile"))));
-    }
-    let mut further = vec!["--no-fail-fast"];
-    further.extend(options.filter.as_deref().or((name == "loom").then_some(MODELS)));
+    let filter = options.filter.as_deref().or((name == "loom").then_some(MODELS));
     if name == "interop" {
-        // Polling programs need a core each.
-        further.extend(["--", "--test-threads", "1"]);
+        let programs = lanes::built(cargo::command(&[args, &["--lib", "--bins", "--tests"]].concat()))?;
+        return lanes::run(name, programs, |command| {
+            // Polling programs need a core each.
+            command.args(["--test-threads", "1"]).args(filter);
+            set_variables(command, options, files);
+        });
     }
-    lanes::run(name, &lanes, |lane| command(&[&lane.targets(), &further[..]].concat()))
+    let mut command = cargo::command(args);
+    if name == "sim" {
+        command.args(cargo::test_targets("tests/sim/tests")?.iter().flat_map(|target| ["--test", target]));
+    }
+    if name == "loom" {
+        // Its own target directory: the flag concerns every crate.
+        command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", cargo::root().join("target/loom"));
+        command.env("LOOM_MAX_PREEMPTIONS", if options.all { "3" } else { "2" });
+    }
+    command.arg("--no-fail-fast").args(filter);
+    set_variables(&mut command, options, files);
+    lanes::alone(name, command)
 }
 
-/// Returns cargo's command with the variables that tests read.
-fn cargo_test(name: &str, args: &[&str], options: &Options, files: &Files) -> Command {
-    let mut command = cargo::command(args);
+/// Sets the variables that tests read.
+fn set_variables(command: &mut Command, options: &Options, files: &Files) {
     command.env(product::PROFILE_VARIABLE, product::SHIPPED);
     command.env("WEFT_SKIPS", &files.skips).env("WEFT_REPORT", &files.report);
     if options.quick {
@@ -189,13 +192,7 @@ fn cargo_test(name: &str, args: &[&str], options: &Options, files: &Files) -> Co
     if options.all {
         command.env("WEFT_ALL", "1");
     }
-    if name == "loom" {
-        // Its own target directory: the flag concerns every crate.
-        command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", cargo::root().join("target/loom"));
-        command.env("LOOM_MAX_PREEMPTIONS", if options.all { "3" } else { "2" });
-    }
     if let Some(rounds) = options.soak {
         command.env("WEFT_SOAK", rounds.to_string());
     }
-    command
 }

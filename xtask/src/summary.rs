@@ -26,12 +26,10 @@ pub struct Ring {
     pub took: Duration,
     /// Share of the processors' time that was used meanwhile, in percent.
     pub busy: f64,
-    /// Time of each test program, with the name of its first test: where a run's minutes are.
+    /// Time of each test program: where a run's minutes are.
     programs: Vec<(Duration, String)>,
-    /// First test of the program that runs.
-    first: Option<String>,
-    /// Whether the last line was a program's last.
-    ended: bool,
+    /// Name of the program that runs, or else of its first test.
+    program: Option<String>,
     run: bool,
 }
 
@@ -47,6 +45,11 @@ impl Ring {
     /// Creates the counts of a ring that runs.
     pub fn new(name: &'static str) -> Ring {
         Ring { name, run: true, ..Ring::default() }
+    }
+
+    /// Creates the counts of one test program of a ring.
+    pub fn of(name: &'static str, program: &str) -> Ring {
+        Ring { program: Some(program.to_owned()), ..Ring::new(name) }
     }
 
     /// Creates the counts of a ring left out because an earlier one failed.
@@ -65,14 +68,8 @@ impl Ring {
         self
     }
 
-    /// Whether the last line that was read ended a test program's output.
-    pub fn at_a_programs_end(&self) -> bool {
-        self.ended
-    }
-
     /// Reads a line of Rust's test harness.
     pub fn read(&mut self, line: &str) {
-        self.ended = line.starts_with("test result: ");
         if let Some(counts) = line.strip_prefix("test result: ") {
             let number = |word: &str| -> usize {
                 let before = counts.split(word).next().unwrap_or_default();
@@ -83,9 +80,9 @@ impl Ring {
             self.ignored += number(" ignored");
             let seconds = counts.rsplit(' ').next().and_then(|time| time.strip_suffix('s')?.parse().ok());
             let took = seconds.and_then(|seconds| Duration::try_from_secs_f32(seconds).ok());
-            self.programs.extend(took.zip(self.first.take()));
+            self.programs.extend(took.zip(self.program.take()));
         } else if let Some((name, outcome)) = line.strip_prefix("test ").and_then(|line| line.split_once(" ... ")) {
-            self.first.get_or_insert_with(|| name.to_owned());
+            self.program.get_or_insert_with(|| name.to_owned());
             if outcome == "FAILED" {
                 self.failures.push(format!("{}: {name}", self.name));
             }

@@ -65,4 +65,10 @@ impl Client {
         };
         Ok(Capture { socket, buffer: vec![0; CAPTURED_BYTES_MAX] })
     }
+
+    /// Returns when the daemon has written to its captures what hosts sent and received before this call: it answers a
+    /// request only after the turn of its loop that carried those packets, which ends with the captures.
+    pub fn await_captured(&mut self) -> Result<(), RequestError> {
+        self.request(Request::EthernetStatus).map(drop)
+    }
 }

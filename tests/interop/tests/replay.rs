@@ -24,8 +24,9 @@ struct Case {
     port: u16,
     /// Options of the replay.
     options: &'static [&'static str],
-    /// Numbers of sends and receives that the report has.
-    completions: [u64; 2],
+    /// Numbers of sends and receives that the report has. A client that never polls its sends ends before some or all of
+    /// them complete.
+    completions: [Option<u64>; 2],
 }
 
 const CASES: &[Case] = &[
@@ -35,7 +36,7 @@ const CASES: &[Case] = &[
         client: "ucmatose -c 1 -C 10 -S 100 -s {s}",
         port: MANAGER_PORT,
         options: &[],
-        completions: [0, 10],
+        completions: [None, Some(10)],
     },
     Case {
         name: "rdma_client: one message each way, inline",
@@ -43,7 +44,7 @@ const CASES: &[Case] = &[
         client: "rdma_client -s {s}",
         port: MANAGER_PORT,
         options: &["--speed", "max"],
-        completions: [1, 1],
+        completions: [Some(1), Some(1)],
     },
     Case {
         name: "ibv_rc_pingpong: addresses over TCP",
@@ -51,7 +52,7 @@ const CASES: &[Case] = &[
         client: "ibv_rc_pingpong -n 200 -s 5000 -m 1024 -g {cg} {s}",
         port: TCP_PORT,
         options: &["--exchange", "pingpong"],
-        completions: [200, 200],
+        completions: [Some(200), Some(200)],
     },
     Case {
         name: "ibv_rc_pingpong, as fast as it goes",
@@ -59,7 +60,7 @@ const CASES: &[Case] = &[
         client: "ibv_rc_pingpong -n 200 -g {cg} {s}",
         port: TCP_PORT,
         options: &["--exchange", "pingpong", "--speed", "max"],
-        completions: [200, 200],
+        completions: [Some(200), Some(200)],
     },
     Case {
         name: "ibv_uc_pingpong: without acknowledgements",
@@ -67,7 +68,7 @@ const CASES: &[Case] = &[
         client: "ibv_uc_pingpong -n 50 -g {cg} {s}",
         port: TCP_PORT,
         options: &["--exchange", "pingpong"],
-        completions: [50, 50],
+        completions: [Some(50), Some(50)],
     },
 ];
 
@@ -96,7 +97,9 @@ fn replayed(lab: &Lab, case: &Case) -> Result<()> {
     ensure!(report["is_same"] == true, "{report:#}");
     let [sends, receives] = case.completions;
     for figures in [&report["recorded"], &report["replayed"]] {
-        ensure!(figures["sends"] == sends && figures["receives"] == receives, "{report:#}");
+        for (figure, expected) in [("sends", sends), ("receives", receives)] {
+            ensure!(expected.is_none_or(|expected| figures[figure] == expected), "{report:#}");
+        }
     }
     ensure!(report["posted"][0] == report["posted"][1], "{report:#}");
     // The server is content, too.

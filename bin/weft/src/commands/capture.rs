@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use rustix::process::Signal;
-use weft_ipc::{Capture, Captured, RequestError, Spawn};
+use weft_ipc::{Capture, Captured, Client, RequestError, Spawn};
 use weft_sys::epoll::{Epoll, Interest};
 use weft_sys::signals::SignalQueue;
 use weft_tool::fabric::{finish, session, spell};
@@ -64,7 +64,7 @@ fn capture(args: &CaptureArgs) -> Result<(), String> {
         _ => Box::new(std::io::stdout()),
     };
     let mut tally = Tally::default();
-    let written = write(args, &mut packets, &signals, &mut BufWriter::new(&mut out), &mut tally);
+    let written = write(args, &mut client, &mut packets, &signals, &mut BufWriter::new(&mut out), &mut tally);
     match written {
         // The program at the other end of the pipe has seen enough.
         Err(error) if to_stdout && error.kind() == ErrorKind::BrokenPipe => {}
@@ -78,13 +78,14 @@ fn capture(args: &CaptureArgs) -> Result<(), String> {
 /// Writes packets until something ends the capture.
 fn write(
     args: &CaptureArgs,
+    client: &mut Client,
     packets: &mut Capture,
     signals: &SignalQueue,
     out: &mut impl Write,
     tally: &mut Tally,
 ) -> std::io::Result<()> {
     let until = args.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds.into()));
-    let most = args.count.unwrap_or(u64::MAX);
+    let mut ends_at = Ends { most: args.count.unwrap_or(u64::MAX), last_ns: None };
     let epoll = Epoll::new()?;
     epoll.add(&*packets, 0, Interest::READ)?;
     epoll.add(signals, 1, Interest::READ)?;
@@ -93,13 +94,17 @@ fn write(
     out.write_all(&block)?;
     out.flush()?;
     crate::errln!("capturing until it is interrupted, or the fabric goes down");
-    while tally.captured < most {
+    while tally.captured < ends_at.most {
         let ends = signals.take().is_some() || until.is_some_and(|until| Instant::now() >= until);
-        match take(packets, out, tally, most)? {
+        if ends && ends_at.last_ns.is_none() {
+            ends_at.last_ns = Some(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64);
+            // The file has all that hosts sent and received before the end. If the daemon has ended, it wrote all.
+            let _ = client.await_captured();
+        }
+        match take(packets, out, tally, &ends_at)? {
             Taken::End => break,
-            // The file has all that arrived before the signal.
-            _ if ends => break,
             Taken::More => {}
+            Taken::Nothing if ends_at.last_ns.is_some() => break,
             Taken::Nothing => {
                 out.flush()?;
                 let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -110,23 +115,34 @@ fn write(
     out.flush()
 }
 
+/// Where a capture ends, unless the fabric ends before.
+struct Ends {
+    /// Number of packets.
+    most: u64,
+    /// Moment of the signal, or of the end of the time asked for, in nanoseconds since the epoch, once it is there.
+    last_ns: Option<u64>,
+}
+
 enum Taken {
     /// There may be more now.
     More,
     /// There is none for now.
     Nothing,
-    /// The fabric has ended.
+    /// There will be none that the capture wants: the fabric has ended, or they are later than the capture's last moment.
     End,
 }
 
-/// Writes the packets that are there.
-fn take(packets: &mut Capture, out: &mut impl Write, tally: &mut Tally, most: u64) -> std::io::Result<Taken> {
+/// Writes the packets that are there and that the capture wants.
+fn take(packets: &mut Capture, out: &mut impl Write, tally: &mut Tally, ends_at: &Ends) -> std::io::Result<Taken> {
     let (mut record, mut block) = (Vec::new(), Vec::new());
     for _ in 0..PACKETS_PER_TURN {
-        if tally.captured >= most {
+        if tally.captured >= ends_at.most {
             return Ok(Taken::More);
         }
         match packets.take() {
+            Ok(Some(Captured::Packet { time_ns, .. })) if ends_at.last_ns.is_some_and(|last_ns| time_ns > last_ns) => {
+                return Ok(Taken::End);
+            }
             Ok(Some(Captured::Packet { time_ns, sent, packet })) => {
                 record.clear();
                 block.clear();
