@@ -20,7 +20,7 @@ pub struct Options {
     /// Run only tests whose name contains this text (in every ring).
     #[arg(long)]
     filter: Option<String>,
-    /// Run only this ring (rules, unit, loom, build, sim, interop); may be repeated.
+    /// Run only this ring (rules, unit, build, loom, sim, compile, interop); may be repeated.
     #[arg(long)]
     ring: Vec<String>,
     /// Set the rounds of the soak: hosts that lose addresses, links, routes, daemons and programs, and long messages
@@ -61,7 +61,9 @@ const RINGS: &[(&str, &[&str])] = &[
     ),
     // The packages of the unit ring, so that the crates are built once for both; of their tests, only the simulator's run.
     ("sim", &["test", "--workspace", "--exclude", "weft-interop"]),
-    ("interop", &["test", "-p", "weft-interop"]),
+    // The programs of the next ring, while the build still links.
+    ("compile", &["test", "-p", "weft-interop", "--lib", "--bins", "--tests", "--no-run"]),
+    ("interop", &["test", "-p", "weft-interop", "--lib", "--bins", "--tests"]),
 ];
 
 /// The ring that runs what the ring `build` builds.
@@ -96,6 +98,7 @@ pub fn run(options: &Options) -> Result<()> {
         }
         match *name {
             "rules" => summary.rings.push(timed(|| from_result(name, lint::rules()))),
+            "compile" => summary.rings.push(timed(|| from_result(name, cargo::run(args, &[])))),
             "build" => build = Some(std::thread::spawn(|| timed(|| from_result(name, cargo::run(args, &[]))))),
             _ => {
                 let run = || tests(name, args, options, &files).unwrap_or_else(|error| from_result(name, Err(error)));
@@ -161,7 +164,7 @@ fn from_result(name: &'static str, result: Result<()>) -> Ring {
 fn tests(name: &'static str, args: &[&str], options: &Options, files: &Files) -> Result<Ring> {
     let filter = options.filter.as_deref().or((name == "loom").then_some(MODELS));
     if name == "interop" {
-        let programs = lanes::built(cargo::command(&[args, &["--lib", "--bins", "--tests"]].concat()))?;
+        let programs = lanes::built(cargo::command(args))?;
         return lanes::run(name, programs, |command| {
             // Polling programs need a core each.
             command.args(["--test-threads", "1"]).args(filter);
