@@ -44,3 +44,18 @@ pub unsafe fn write(address: SocketAddrV4, to: *mut sockaddr, length: *mut sockl
         length.write(whole as socklen_t);
     }
 }
+
+/// Writes an address, or the length 0 if there is none.
+///
+/// # Safety
+/// `length` is null, or points to the number of writable bytes at `to`.
+pub unsafe fn write_optional(address: Option<SocketAddrV4>, to: *mut sockaddr, length: *mut socklen_t) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match address {
+            Some(address) => write(address, to, length),
+            None if to.is_null() || length.is_null() => {}
+            None => length.write(0),
+        }
+    }
+}

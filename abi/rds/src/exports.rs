@@ -9,10 +9,13 @@ use weft_rds::local::Operation;
 
 use crate::address;
 use crate::failure::{Failure, count, fail, status};
+use crate::names::AF_RDS;
 use crate::next;
-use crate::options::{self, AF_RDS, SOL_RDS};
+use crate::options;
+use crate::piece::Piece;
+use crate::rdma::Control;
 use crate::receiving::{self, Received};
-use crate::sending::{self, Piece};
+use crate::sending;
 use crate::service;
 use crate::sockets::{self, Socket};
 
@@ -203,7 +206,7 @@ unsafe fn send_piece(
     flags: c_int,
 ) -> ssize_t {
     // SAFETY: the caller's promise.
-    count(unsafe { sending::send(fd, socket, to, &[Piece { address: data, length }], flags) })
+    count(unsafe { sending::send(fd, socket, to, &[Piece { address: data, length }], &Control::default(), flags) })
 }
 
 /// sendto(2).
@@ -260,20 +263,13 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
 unsafe fn send_message(fd: BorrowedFd<'_>, socket: &Socket, message: &msghdr, flags: c_int) -> Result<usize, Failure> {
     // SAFETY: the caller's promise.
     unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(message);
-        while !header.is_null() {
-            if (*header).cmsg_level == SOL_RDS {
-                // RDMA operations.
-                return Err(Failure(libc::EOPNOTSUPP));
-            }
-            header = libc::CMSG_NXTHDR(message, header);
-        }
+        let control = Control::of(message)?;
         let to = optional_address(message.msg_name.cast(), message.msg_namelen)?;
         let pieces: Vec<_> = buffers(message)
             .iter()
             .map(|piece| Piece { address: piece.iov_base.cast_const(), length: piece.iov_len })
             .collect();
-        sending::send(fd, socket, to, &pieces, flags)
+        sending::send(fd, socket, to, &pieces, &control, flags)
     }
 }
 
@@ -343,7 +339,7 @@ pub unsafe extern "C" fn recvfrom(
     let received = unsafe { receive(fd, data, length, flags) };
     if let Ok(received) = &received {
         // SAFETY: the caller's promise.
-        unsafe { address::write(received.from, from, from_length) };
+        unsafe { address::write_optional(received.from, from, from_length) };
     }
     count(received.map(|received| received.count(flags)))
 }
@@ -364,9 +360,10 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
     let received = unsafe { receiving::receive(fd, buffers(message), flags) };
     if let Ok(received) = &received {
         // SAFETY: the caller's promise.
-        unsafe { address::write(received.from, message.msg_name.cast(), &mut message.msg_namelen) };
-        message.msg_controllen = 0;
+        unsafe { address::write_optional(received.from, message.msg_name.cast(), &mut message.msg_namelen) };
         message.msg_flags = if received.copied < received.length { libc::MSG_TRUNC } else { 0 };
+        // SAFETY: the caller's promise.
+        unsafe { receiving::put_control(received.control, message) };
     }
     count(received.map(|received| received.count(flags)))
 }

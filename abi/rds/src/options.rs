@@ -9,23 +9,13 @@ use weft_rds::local::Operation;
 
 use crate::address;
 use crate::failure::Failure;
+use crate::names::{
+    AF_RDS, CANCEL_SENT_TO, CONG_MONITOR, FREE_MR, GET_MR, GET_MR_FOR_DEST, INFO_FIRST, INFO_LAST, RECVERR,
+    SO_RDS_TRANSPORT, SOL_RDS, TRANS_IB, TRANS_NONE,
+};
+use crate::rdma;
 use crate::service::{self, NOWHERE};
 use crate::sockets::Socket;
-
-/// The family of RDS sockets.
-pub const AF_RDS: c_int = 21;
-/// Level of RDS's own options.
-pub const SOL_RDS: c_int = 276;
-const CANCEL_SENT_TO: c_int = 1;
-const RECVERR: c_int = 5;
-const CONG_MONITOR: c_int = 6;
-const SO_RDS_TRANSPORT: c_int = 8;
-/// The transport over RDMA.
-const TRANS_IB: c_int = 0;
-/// No transport yet.
-const TRANS_NONE: c_int = !0;
-const INFO_FIRST: c_int = 10_000;
-const INFO_LAST: c_int = 10_017;
 
 /// Result of an option: the value that the call returns; `None`: the C library has the option.
 pub type Answer = Result<Option<c_int>, Failure>;
@@ -69,7 +59,7 @@ pub unsafe fn set(
             call(Operation::Cancel, to, 0)?;
         }
         (SOL_RDS, RECVERR | CONG_MONITOR) => {
-            // Nothing is ever reported: there are no RDMA operations, and a datagram to a congested port waits.
+            // Congestion is never reported: a datagram to a congested port waits.
             let bit = 1 << name;
             if number()? != 0 {
                 socket.switches.fetch_or(bit, Ordering::Relaxed);
@@ -77,6 +67,12 @@ pub unsafe fn set(
                 socket.switches.fetch_and(!bit, Ordering::Relaxed);
             }
         }
+        // SAFETY: the caller's promise.
+        (SOL_RDS, GET_MR) => unsafe { rdma::offer(fd, socket, value, length) }?,
+        // SAFETY: the caller's promise.
+        (SOL_RDS, GET_MR_FOR_DEST) => unsafe { rdma::offer_for(fd, socket, value, length) }?,
+        // SAFETY: the caller's promise.
+        (SOL_RDS, FREE_MR) => unsafe { rdma::withdraw(fd, socket, value, length) }?,
         (SOL_RDS, SO_RDS_TRANSPORT) => {
             if socket.bound().is_some() || number()? != TRANS_IB {
                 return Err(Failure(libc::EOPNOTSUPP));

@@ -6,7 +6,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Command;
 
-use weft_rds::local::{HEAD_LEN, INFO_BYTES_MAX, INLINE_BYTES_MAX, Kind, Message, Operation, service_name};
+use weft_rds::local::{
+    HEAD_LEN, INFO_BYTES_MAX, INLINE_BYTES_MAX, Kind, Message, OfferedRegion, Operation, service_name,
+};
 use weft_sys::unix::{self, Wait};
 
 use crate::failure::Failure;
@@ -56,9 +58,24 @@ pub fn call(
     address: SocketAddrV4,
     value: u64,
 ) -> Result<(Message, Vec<u8>), Failure> {
+    exchange(socket, Message::call(operation, address, value), &[], None)
+}
+
+/// Offers memory to peers. Returns its key.
+pub fn offer(socket: BorrowedFd<'_>, region: &OfferedRegion, pages: BorrowedFd<'_>) -> Result<u32, Failure> {
+    let message = Message::call(Operation::Offer, NOWHERE, 0);
+    exchange(socket, message, &region.to_bytes(), Some(pages)).map(|(answer, _)| answer.value as u32)
+}
+
+fn exchange(
+    socket: BorrowedFd<'_>,
+    message: Message,
+    data: &[u8],
+    file: Option<BorrowedFd<'_>>,
+) -> Result<(Message, Vec<u8>), Failure> {
     let (ours, theirs) = unix::pair()?;
-    let message = Message::call(operation, address, value);
-    unix::send(socket, &message.to_bytes(), &[theirs.as_fd()], Wait::Block)?;
+    let files: Vec<_> = std::iter::once(theirs.as_fd()).chain(file).collect();
+    unix::send(socket, &[&message.to_bytes()[..], data].concat(), &files, Wait::Block)?;
     drop(theirs);
     let mut reply = vec![0; HEAD_LEN + INLINE_BYTES_MAX];
     let received = unix::recv(&ours, &mut reply, 1, Wait::Block)?;

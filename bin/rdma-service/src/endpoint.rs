@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_QPT_RC, IBV_WC_WR_FLUSH_ERR};
+use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_QPT_RC, IBV_WC_WR_FLUSH_ERR, ibv_wc_status};
 use weft_client::rdmacm::CmId;
 use weft_client::verbs::{Buffer, Channel, Cq, Op, Pd, Qp, QpRequest, Remote, SendRequest, Sge, Window};
 
@@ -39,6 +39,8 @@ pub enum Work<T> {
     Read(T, Sge, Remote),
     /// RDMA WRITE from registered memory.
     Write(Sge, Remote),
+    /// RDMA WRITE from registered memory that reports its completion.
+    ReportedWrite(T, Sge, Remote),
     /// SEND of these bytes, which are copied.
     Send {
         /// Header and inline message.
@@ -72,6 +74,8 @@ pub enum Completed<T> {
     },
     /// An RDMA READ completed.
     Read(T),
+    /// A [`Work::ReportedWrite`] completed.
+    Written(T),
     /// A SEND completed, and with it the WRITEs before it.
     Sent(Option<Buffer>),
 }
@@ -113,12 +117,14 @@ pub struct Endpoint<T> {
     /// SENDs among them.
     sends_waiting: usize,
     posted: VecDeque<Posted<T>>,
+    failed: Option<(T, ibv_wc_status)>,
     id: CmId,
 }
 
 #[derive(Debug)]
 enum Posted<T> {
     Read(T),
+    ReportedWrite(T),
     Write,
     Bind,
     Send(usize, Option<Buffer>),
@@ -157,6 +163,7 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
             waiting: VecDeque::new(),
             sends_waiting: 0,
             posted: VecDeque::new(),
+            failed: None,
             id: id.clone(),
         };
         (0..config.receives).try_for_each(|slot| endpoint.post_receive(slot))?;
@@ -199,10 +206,11 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
     }
 
     fn post_now(&mut self, work: Work<T>) -> Result<(), Broken> {
-        // Only READs and SENDs report success: a SEND completes after the WRITEs before it.
+        // Only READs, SENDs and some WRITEs report success: a SEND completes after the WRITEs before it.
         let (posted, piece, op, signaled) = match work {
             Work::Read(tag, piece, from) => (Posted::Read(tag), piece, Op::Read(from), true),
             Work::Write(piece, to) => (Posted::Write, piece, Op::Write(to), false),
+            Work::ReportedWrite(tag, piece, to) => (Posted::ReportedWrite(tag), piece, Op::Write(to), true),
             Work::Send { bytes, invalidate, holds } => {
                 let (slot, piece) = self.stage(&bytes)?;
                 (Posted::Send(slot, holds), piece, invalidate.map_or(Op::Send, Op::SendInvalidate), true)
@@ -251,13 +259,16 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
     /// Appends some completions to the list, and posts work that waited. Returns whether there may be more.
     pub fn poll(&mut self, into: &mut Vec<Completed<T>>) -> Result<bool, Broken> {
         let mut failed = None;
-        let (posted, free, cq) = (&mut self.posted, &mut self.free, &self.cq);
+        let (posted, free, cq, failed_transfer) = (&mut self.posted, &mut self.free, &self.cq, &mut self.failed);
         let polled = cq.poll::<COMPLETIONS>(|wc| {
             let is_receive = wc.wr_id() & RECEIVE != 0;
             if wc.status() == IBV_WC_WR_FLUSH_ERR {
                 // A consequence: of an error before it, or of a disconnect that the connection manager reports.
             } else if wc.status() != 0 {
                 let operation = if is_receive { "a receive" } else { name(posted.front()) };
+                if let (false, Some(Posted::Read(tag) | Posted::ReportedWrite(tag))) = (is_receive, posted.front()) {
+                    failed_transfer.get_or_insert((*tag, wc.status()));
+                }
                 failed.get_or_insert_with(|| Broken::Request(operation, cq.status_text(wc.status())));
             } else if is_receive {
                 let slot = (wc.wr_id() & !RECEIVE) as usize;
@@ -269,6 +280,7 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
                 }
                 match posted.pop_front() {
                     Some(Posted::Read(tag)) => into.push(Completed::Read(tag)),
+                    Some(Posted::ReportedWrite(tag)) => into.push(Completed::Written(tag)),
                     Some(Posted::Send(slot, holds)) => {
                         free.push(slot);
                         into.push(Completed::Sent(holds));
@@ -283,6 +295,11 @@ impl<T: Copy + std::fmt::Debug> Endpoint<T> {
         }
         self.flush()?;
         Ok(count == COMPLETIONS)
+    }
+
+    /// Returns the READ or reported WRITE that broke the queue pair, with the status of its completion.
+    pub fn failed_transfer(&self) -> Option<(T, ibv_wc_status)> {
+        self.failed
     }
 
     /// Copies a received SEND out of its slot, and posts the receive again.
@@ -303,7 +320,7 @@ impl<T> AsFd for Endpoint<T> {
 fn name<T>(posted: Option<&Posted<T>>) -> &'static str {
     match posted {
         Some(Posted::Read(_)) => "RDMA READ of the peer's data",
-        Some(Posted::Write) => "RDMA WRITE to the peer",
+        Some(Posted::Write | Posted::ReportedWrite(_)) => "RDMA WRITE to the peer",
         Some(Posted::Bind) => "bind of a memory window",
         Some(Posted::Send(..)) => "SEND",
         None => "a request",

@@ -169,7 +169,7 @@ impl<K: Copy + Ord + Debug, J> Transfers<K, J> {
                 self.give_back(memory);
                 self.admit(events)?;
             }
-            Completed::Sent(None) => {}
+            Completed::Sent(None) | Completed::Written(_) => {}
         }
         Ok(())
     }

@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const BACKLOG: i32 = 128;
 /// Messages of one socket that are read in a turn, so that one program does not keep the others waiting.
 pub const MESSAGES_PER_TURN: usize = 64;
+/// RDMA READs in progress on one connection, in each direction: every adapter allows as many.
+pub const READS_MAX: u8 = 4;
 /// Batches of completions of one connection in a turn.
 pub const POLLS_PER_TURN: usize = 8;
 /// Time without programs and messages after which a service ends that was started on demand.

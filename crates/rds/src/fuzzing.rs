@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use crate::local::Message;
+use crate::local::{LocalOperation, Message, OfferedRegion};
 use crate::wire::{PrivateData, Version};
 use crate::{Action, Node, NodeConfig, Pair};
 
@@ -58,5 +58,12 @@ pub fn readers(bytes: &[u8]) {
     }
     if let Some((message, _)) = Message::parse(bytes) {
         assert_eq!(Message::parse(&message.to_bytes()).map(|(message, _)| message), Some(message));
+    }
+    if let Some((operation, data, payload)) = LocalOperation::parse(bytes) {
+        let again = [&operation.to_bytes()[..], data, payload].concat();
+        assert_eq!(LocalOperation::parse(&again), Some((operation, data, payload)));
+    }
+    if let Some(region) = OfferedRegion::parse(bytes) {
+        assert_eq!(OfferedRegion::parse(&region.to_bytes()), Some(region));
     }
 }

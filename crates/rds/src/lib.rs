@@ -5,6 +5,7 @@
 //! - [`wire`]: the header of a frame, its extensions, RDMA CM's private data, congestion maps;
 //! - [`Connection`]: all datagrams between two addresses: order, acknowledgements, retransmission after a reconnect;
 //! - [`Node`]: a host: sockets with their ports, connections, congestion of ports, ping;
+//! - [`RdmaOperation`]: READs and WRITEs that accompany messages;
 //! - [`local`]: what a program's library and the service say to each other.
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,7 @@ pub mod fuzzing;
 pub mod limits;
 pub mod local;
 mod node;
+mod rdma;
 pub mod wire;
 
 pub use connection::{
@@ -22,5 +24,6 @@ pub use connection::{
 };
 pub use node::{
     Action, Datagram, InfoKind, InfoTable, Node, NodeConfig, NodeCounters, OutgoingFrame, Pair, RequestDecision,
-    SendError, SocketError, SocketKey, SocketOptions,
+    SendError, SendExtras, SocketError, SocketKey, SocketOptions,
 };
+pub use rdma::{Cookie, Direction, Notification, OperationId, RdmaOperation, RdmaOptions, RdmaStatus};

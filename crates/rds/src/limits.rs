@@ -22,6 +22,23 @@ pub const BUFFER_BYTES_MIN: u32 = 2048;
 /// Bytes that each datagram occupies in a buffer besides its data, so that empty datagrams are bounded too.
 pub const DATAGRAM_OVERHEAD_BYTES: usize = 64;
 
+/// Bytes of the longest RDMA operation (`RDS_MAX_MSG_SIZE`).
+pub const RDMA_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
+/// Pieces of local memory of one operation (`UIO_MAXIOV`).
+pub const RDMA_PIECES_MAX: usize = 1024;
+/// Operations of a socket that have not completed; further datagrams wait as for the send buffer.
+pub const OPERATIONS_PER_SOCKET_MAX: usize = 256;
+/// Bytes of a socket's operations that have not completed, likewise.
+pub const OPERATION_BYTES_PER_SOCKET_MAX: usize = 16 << 20;
+/// Results of operations that wait for a socket's program, likewise.
+pub const NOTIFICATIONS_PER_SOCKET_MAX: usize = 1024;
+/// Bytes of the largest region that a program may offer.
+pub const REGION_BYTES_MAX: u64 = 1 << 30;
+/// Regions of a host.
+pub const REGIONS_MAX: usize = 8192;
+/// Bytes of all regions of a host.
+pub const REGIONS_BYTES_MAX: u64 = 64 << 30;
+
 /// Sockets of a host.
 pub const SOCKETS_MAX: usize = 4096;
 /// Connections of a host.

@@ -28,6 +28,7 @@ pub mod neighbour;
 pub mod netlink;
 pub mod node;
 pub mod packet;
+pub mod page_file;
 pub mod pidfd;
 pub mod probe;
 pub mod process;

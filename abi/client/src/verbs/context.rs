@@ -71,6 +71,11 @@ impl Context {
         self.0.ptr
     }
 
+    /// Whether both are the same open device: objects of one may be used with the other.
+    pub fn is_same(&self, other: &Context) -> bool {
+        self.0.ptr == other.0.ptr
+    }
+
     /// The library that opened it.
     pub fn library(&self) -> Library {
         self.0.library

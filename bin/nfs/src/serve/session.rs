@@ -209,6 +209,8 @@ impl Session {
                 handled?;
             }
             Completed::Read(id) => self.responder.read_completed(id),
+            // No WRITE here asks for a completion of its own.
+            Completed::Written(_) => {}
             Completed::Sent(memory) => {
                 if let Some(memory) = memory {
                     self.reply_memory -= memory.len();

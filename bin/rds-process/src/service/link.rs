@@ -5,17 +5,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use anyhow::{Result, anyhow};
 use weft_abi_types::{
-    RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_PS_TCP,
+    IBV_WC_REM_ACCESS_ERR, RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_ROUTE_RESOLVED,
+    RDMA_PS_TCP,
 };
 use weft_client::rdmacm::{CmId, ConnParam, Event, EventChannel, IdKey, lookup};
-use weft_client::verbs::Pd;
+use weft_client::verbs::Remote;
 use weft_rdma_service::{Broken, Completed, Endpoint, EndpointConfig, Work, limits::SEND_DEPTH};
 use weft_rds::limits::{FRAGMENT_BYTES, RECEIVES};
 use weft_rds::wire::{HEADER_LEN, PrivateData, RDS_PORT};
-use weft_rds::{OutgoingFrame, Pair};
+use weft_rds::{OperationId, OutgoingFrame, Pair, RdmaStatus};
 use weft_tool::errno;
 
-use crate::limits::{POLLS_PER_TURN, STEP_MS};
+use super::memory::{LocalMemory, ProgramMemory, Transfer};
+use crate::limits::{POLLS_PER_TURN, READS_MAX, STEP_MS};
 
 const RETRIES: u8 = 7;
 /// Infinite: a host that is busy posts its receives later.
@@ -30,11 +32,20 @@ pub enum Progress {
     Established(Option<PrivateData>),
 }
 
+/// Event of a connection's queue pair.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// A frame of the peer.
+    Frame(Vec<u8>),
+    /// A work request of an operation has completed.
+    Transferred(OperationId),
+}
+
 /// A connection's queue pair. Dropping it ends the connection.
 #[derive(Debug)]
 pub struct Link {
     // Destroyed before the id.
-    endpoint: Option<Endpoint<()>>,
+    endpoint: Option<Endpoint<OperationId>>,
     is_ready: bool,
     is_passive: bool,
     id: CmId,
@@ -64,15 +75,16 @@ impl Link {
     }
 
     /// Accepts a peer's request.
-    pub fn accept(id: &CmId, data: PrivateData, token: u64) -> Result<Link> {
-        let endpoint = Link::endpoint_of(id).map_err(text)?;
+    pub fn accept(id: &CmId, data: PrivateData, token: u64, memory: &mut ProgramMemory) -> Result<Link> {
+        let endpoint = Link::endpoint_of(id, memory).map_err(text)?;
         let link = Link { endpoint: Some(endpoint), is_ready: false, is_passive: true, id: id.clone(), data, token };
         link.id.accept(Some(&link.parameters())).map_err(text)?;
         Ok(link)
     }
 
-    fn endpoint_of(id: &CmId) -> io::Result<Endpoint<()>> {
-        let pd = Pd::new(&id.context()?)?;
+    fn endpoint_of(id: &CmId, memory: &mut ProgramMemory) -> io::Result<Endpoint<OperationId>> {
+        // Peers reach the regions of programs by any connection of the device.
+        let pd = memory.domain(&id.context()?)?;
         let bytes = HEADER_LEN + FRAGMENT_BYTES;
         let config = EndpointConfig { receives: RECEIVES, receive_bytes: bytes, sends: SEND_DEPTH, send_bytes: bytes };
         Endpoint::new(id, &pd, config)
@@ -81,8 +93,8 @@ impl Link {
     fn parameters(&self) -> ConnParam {
         ConnParam {
             private_data: self.data.to_bytes().to_vec(),
-            responder_resources: 1,
-            initiator_depth: 1,
+            responder_resources: READS_MAX,
+            initiator_depth: READS_MAX,
             retry_count: RETRIES,
             rnr_retry_count: RNR_RETRIES,
             qp_num: 0,
@@ -103,11 +115,11 @@ impl Link {
     ///
     /// # Errors
     /// The connection cannot be made, or has ended.
-    pub fn on_event(&mut self, event: &Event) -> Result<Progress> {
+    pub fn on_event(&mut self, event: &Event, memory: &mut ProgramMemory) -> Result<Progress> {
         match (event.kind, self.endpoint.is_some(), self.is_ready) {
             (RDMA_CM_EVENT_ADDR_RESOLVED, false, _) => self.id.resolve_route(STEP_MS).map_err(text)?,
             (RDMA_CM_EVENT_ROUTE_RESOLVED, false, _) => {
-                self.endpoint = Some(Link::endpoint_of(&self.id).map_err(text)?);
+                self.endpoint = Some(Link::endpoint_of(&self.id, memory).map_err(text)?);
                 self.id.connect(&self.parameters()).map_err(text)?;
             }
             (RDMA_CM_EVENT_ESTABLISHED, true, false) => {
@@ -147,6 +159,34 @@ impl Link {
         endpoint.post(work).map_err(broken)
     }
 
+    /// Posts the work requests of an operation: one WRITE, or a READ for each piece of the program's memory.
+    ///
+    /// # Errors
+    /// The queue pair is of no use any more.
+    pub fn post(&mut self, transfer: &Transfer) -> Result<()> {
+        let Some(endpoint) = &mut self.endpoint else { return Ok(()) };
+        let operation = &transfer.operation;
+        let mut remote = Remote { addr: operation.address, rkey: operation.key };
+        match &transfer.memory {
+            LocalMemory::Data(block) => {
+                let data = block.sge(0, operation.length as usize);
+                endpoint.post(Work::ReportedWrite(operation.id, data, remote)).map_err(broken)
+            }
+            LocalMemory::Pages(regions) => regions.iter().try_for_each(|region| {
+                endpoint.post(Work::Read(operation.id, region.sge(), remote)).map_err(broken)?;
+                remote.addr = remote.addr.wrapping_add(region.len() as u64);
+                Ok(())
+            }),
+        }
+    }
+
+    /// Returns the operation that broke the queue pair, with its result.
+    pub fn failed_operation(&self) -> Option<(OperationId, RdmaStatus)> {
+        let (id, status) = self.endpoint.as_ref()?.failed_transfer()?;
+        let is_remote = status == IBV_WC_REM_ACCESS_ERR;
+        Some((id, if is_remote { RdmaStatus::RemoteError } else { RdmaStatus::OtherError }))
+    }
+
     /// Takes the event that made the completions' descriptor readable.
     ///
     /// # Errors
@@ -155,23 +195,27 @@ impl Link {
         self.endpoint.as_ref().map_or(Ok(()), |endpoint| endpoint.on_readable().map_err(broken))
     }
 
-    /// Takes completions, and appends the peer's frames. Returns whether there may be more.
+    /// Takes completions, and appends their events, also those before an error. Returns whether there may be more.
     ///
     /// # Errors
     /// The queue pair is of no use any more.
-    pub fn poll(&mut self, frames: &mut Vec<Vec<u8>>) -> Result<bool> {
+    pub fn poll(&mut self, events: &mut Vec<LinkEvent>) -> Result<bool> {
         let Some(endpoint) = &mut self.endpoint else { return Ok(false) };
         let mut completed = Vec::new();
         for _ in 0..POLLS_PER_TURN {
-            let has_more = endpoint.poll(&mut completed).map_err(broken)?;
+            let polled = endpoint.poll(&mut completed);
             for event in completed.drain(..) {
-                if let Completed::Received { slot, len, .. } = event {
-                    let mut frame = Vec::new();
-                    endpoint.take_received(slot, len, &mut frame).map_err(broken)?;
-                    frames.push(frame);
+                match event {
+                    Completed::Received { slot, len, .. } => {
+                        let mut frame = Vec::new();
+                        endpoint.take_received(slot, len, &mut frame).map_err(broken)?;
+                        events.push(LinkEvent::Frame(frame));
+                    }
+                    Completed::Read(id) | Completed::Written(id) => events.push(LinkEvent::Transferred(id)),
+                    Completed::Sent(_) => {}
                 }
             }
-            if !has_more {
+            if !polled.map_err(broken)? {
                 return Ok(false);
             }
         }

@@ -3,9 +3,13 @@
 //!
 //! - `server` is the loop;
 //! - `program` is a program's socket;
-//! - `link` is a connection's queue pair.
+//! - `link` is a connection's queue pair;
+//! - `memory` is what programs offer to peers, and the memory of their operations;
+//! - `operations` answers programs that offer memory, and carries out their operations.
 
 mod link;
+mod memory;
+mod operations;
 mod program;
 mod server;
 

@@ -9,18 +9,19 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use rustix::io::Errno;
-use weft_abi_types::{RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_PS_TCP};
+use weft_abi_types::RDMA_CM_EVENT_CONNECT_REQUEST;
 use weft_client::Which;
-use weft_client::rdmacm::{CmId, Event, EventChannel, IdKey, lookup};
+use weft_client::rdmacm::{CmId, Event, EventChannel, IdKey};
 use weft_rds::local::{Operation, service_name};
 use weft_rds::wire::{PrivateData, RDS_PORT};
-use weft_rds::{Action, InfoKind, Node, NodeConfig, Pair, RequestDecision, SocketError, SocketKey};
+use weft_rds::{Action, InfoKind, Node, NodeConfig, Pair, RdmaStatus, RequestDecision, SocketError, SocketKey};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::signals::SignalQueue;
 use weft_sys::unix;
 use weft_tool::{errln, errno};
 
-use super::link::{Link, Progress};
+use super::link::{Link, LinkEvent, Progress};
+use super::memory::ProgramMemory;
 use super::program::{Call, Program, Request};
 use crate::limits::{BACKLOG, IDLE, MESSAGES_PER_TURN};
 
@@ -50,9 +51,10 @@ pub struct Server {
     tokens: BTreeMap<u64, Pair>,
     /// Links that may have more completions.
     busy: BTreeSet<Pair>,
-    programs: BTreeMap<SocketKey, Program>,
+    pub(super) programs: BTreeMap<SocketKey, Program>,
+    pub(super) memory: ProgramMemory,
     next: u64,
-    node: Node,
+    pub(super) node: Node,
     _listener: CmId,
     channel: EventChannel,
     socket: OwnedFd,
@@ -96,6 +98,7 @@ impl Server {
             tokens: BTreeMap::new(),
             busy: BTreeSet::new(),
             programs: BTreeMap::new(),
+            memory: ProgramMemory::default(),
             next: FIRST,
             node: Node::new(config),
             _listener: listener,
@@ -173,7 +176,7 @@ impl Server {
         let Some(pair) = self.ids.get(&event.id).copied() else { return };
         let Some(link) = self.links.get_mut(&pair) else { return };
         let had_queue_pair = link.completions().is_some();
-        match link.on_event(&event) {
+        match link.on_event(&event, &mut self.memory) {
             Ok(progress) => {
                 if !had_queue_pair && link.completions().is_some() {
                     self.watch(pair);
@@ -183,7 +186,13 @@ impl Server {
                     self.busy.insert(pair);
                 }
             }
-            Err(error) => self.lose(pair, &format!("{error:#}")),
+            Err(error) => {
+                // Completions may say more, such as which operation the peer refused.
+                self.on_completions(pair);
+                if self.links.contains_key(&pair) {
+                    self.lose(pair, &format!("{error:#}"));
+                }
+            }
         }
     }
 
@@ -220,9 +229,11 @@ impl Server {
             return;
         };
         self.drop_link(pair);
+        // The device stays open for good by an id of its own, not by the connection's.
+        self.memory.device_of(&self.channel, pair.local);
         let token = self.next;
         self.next += 1;
-        match Link::accept(id, reply, token) {
+        match Link::accept(id, reply, token, &mut self.memory) {
             Ok(link) => {
                 self.ids.insert(link.key(), pair);
                 self.links.insert(pair, link);
@@ -237,6 +248,8 @@ impl Server {
 
     fn connect(&mut self, pair: Pair, data: PrivateData) {
         self.drop_link(pair);
+        // The device stays open for good by an id of its own, not by the connection's.
+        self.memory.device_of(&self.channel, pair.local);
         let token = self.next;
         self.next += 1;
         match Link::connect(&self.channel, pair, data, token) {
@@ -289,10 +302,17 @@ impl Server {
             return;
         }
         let Some(link) = self.links.get_mut(&pair) else { return };
-        let (token, mut frames) = (link.token, Vec::new());
-        let polled = link.poll(&mut frames);
-        for frame in frames {
-            self.node.handle_frame(pair, &frame);
+        let (token, mut events) = (link.token, Vec::new());
+        let polled = link.poll(&mut events);
+        for event in events {
+            match event {
+                LinkEvent::Frame(frame) => self.node.handle_frame(pair, &frame),
+                LinkEvent::Transferred(id) => {
+                    if let Some(operation) = self.memory.completed(id) {
+                        self.node.handle_operation(pair, &operation, RdmaStatus::Success);
+                    }
+                }
+            }
             self.act();
             if self.links.get(&pair).is_none_or(|link| link.token != token) {
                 return;
@@ -305,12 +325,26 @@ impl Server {
                 }
                 self.send_frames(pair);
             }
-            Err(error) => self.lose(pair, &format!("{error:#}")),
+            Err(error) => {
+                let failed = self.links.get(&pair).and_then(Link::failed_operation);
+                if let Some((id, status)) = failed
+                    && let Some(operation) = self.memory.operation(id)
+                {
+                    self.node.handle_operation(pair, &operation, status);
+                }
+                self.lose(pair, &format!("{error:#}"));
+            }
         }
     }
 
     fn send_frames(&mut self, pair: Pair) {
         while let Some(link) = self.links.get_mut(&pair).filter(|link| link.has_room()) {
+            if let Some(operation) = self.node.poll_operation(pair) {
+                if let Some(Err(error)) = self.memory.post(operation.id).map(|transfer| link.post(transfer)) {
+                    return self.lose(pair, &format!("{error:#}"));
+                }
+                continue;
+            }
             let Some(frame) = self.node.poll_frame(pair) else { return };
             if let Err(error) = link.send(frame) {
                 return self.lose(pair, &format!("{error:#}"));
@@ -326,6 +360,8 @@ impl Server {
                 Action::Disconnect(pair) => self.drop_link(pair),
                 Action::Frames(pair) => self.send_frames(pair),
                 Action::Ready(key) => self.deliver(key),
+                Action::OperationOver(id) => self.memory.end(id),
+                Action::KeyUsed(socket, key) => self.use_key(socket, key),
                 Action::Log(line) => errln!("weft rds: {line}"),
             }
         }
@@ -348,6 +384,7 @@ impl Server {
     fn close(&mut self, key: SocketKey) {
         let Some(program) = self.programs.remove(&key) else { return };
         let _ = self.epoll.delete(&program);
+        self.memory.close(key);
         self.node.close(key);
         self.used = self.started.elapsed();
     }
@@ -360,10 +397,7 @@ impl Server {
             }
             let Some(program) = self.programs.get(&key) else { return };
             match program.read(&mut self.scratch) {
-                Ok(Some(Request::Send(to, payload))) => {
-                    // The library has checked both; a datagram of another program is lost.
-                    let _ = self.node.send(key, to, payload);
-                }
+                Ok(Some(Request::Send(request))) => self.send(key, request),
                 Ok(Some(Request::Call(call))) => self.on_call(key, &call),
                 Ok(None) => break,
                 Err(_) => return self.close(key),
@@ -377,6 +411,12 @@ impl Server {
     fn deliver(&mut self, key: SocketKey) {
         let Some(program) = self.programs.get_mut(&key) else { return };
         let mut fits = Ok(true);
+        while let (Ok(true), Some(notification)) = (&fits, self.node.next_notification(key)) {
+            fits = program.notify(notification);
+            if matches!(fits, Ok(true)) {
+                self.node.notified(key);
+            }
+        }
         while let (Ok(true), Some(datagram)) = (&fits, self.node.next_datagram(key)) {
             fits = program.deliver(datagram);
             if matches!(fits, Ok(true)) {
@@ -395,6 +435,7 @@ impl Server {
         let set = match call.operation {
             Operation::Bind => return self.bind(key, call),
             Operation::Info => return self.answer_info(call),
+            Operation::Offer | Operation::Withdraw | Operation::Check => return self.on_memory_call(key, call),
             Operation::SendBuffer => self.node.set_options(key, |options| options.send_buffer = value),
             Operation::ReceiveBuffer => self.node.set_options(key, |options| options.receive_buffer = value),
             Operation::Cancel => {
@@ -417,24 +458,23 @@ impl Server {
     }
 
     fn bind(&mut self, key: SocketKey, call: &Call) {
-        let bound = if self.is_device_address(*call.address.ip()) {
-            self.node.bind(key, call.address).map_err(|error| match error {
+        let device = self.memory.device_of(&self.channel, *call.address.ip());
+        let bound = match device {
+            Some(_) => self.node.bind(key, call.address).map_err(|error| match error {
                 SocketError::InUse => Errno::ADDRINUSE,
                 SocketError::Bound | SocketError::Unknown | SocketError::TooMany => Errno::INVAL,
-            })
-        } else {
-            Err(Errno::ADDRNOTAVAIL)
+            }),
+            None => Err(Errno::ADDRNOTAVAIL),
         };
         match bound {
-            Ok(address) => call.answer(0, address, 0, &[]),
+            Ok(address) => {
+                if let Some(program) = self.programs.get_mut(&key) {
+                    program.device = device;
+                }
+                call.answer(0, address, 0, &[]);
+            }
             Err(error) => call.answer(number(error), call.address, 0, &[]),
         }
-    }
-
-    /// Whether an RDMA device has an address.
-    fn is_device_address(&self, ip: Ipv4Addr) -> bool {
-        let Ok(address) = lookup(Some(&ip.to_string()), Some("0"), 0) else { return false };
-        CmId::new(&self.channel, RDMA_PS_TCP).and_then(|id| id.bind(&address)).is_ok()
     }
 
     fn answer_info(&self, call: &Call) {

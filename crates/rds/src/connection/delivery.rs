@@ -1,5 +1,7 @@
 //! Received messages.
 
+use crate::rdma::Cookie;
+
 /// Message of the peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivery {
@@ -9,4 +11,8 @@ pub struct Delivery {
     pub destination_port: u16,
     /// The data.
     pub payload: Vec<u8>,
+    /// Key of the memory of this host that the peer has used before.
+    pub used_key: Option<u32>,
+    /// Memory of the peer that the receiver may use.
+    pub cookie: Option<Cookie>,
 }

@@ -3,6 +3,9 @@
 
 mod breach;
 mod delivery;
+mod outgoing;
+#[cfg(test)]
+mod rdma_tests;
 mod receiver;
 mod send_queue;
 mod state;
@@ -13,12 +16,13 @@ use std::collections::VecDeque;
 
 pub use breach::Breach;
 pub use delivery::Delivery;
-pub use send_queue::{Outgoing, QueuedMessage};
+pub use outgoing::{Outgoing, QueuedMessage};
 pub use state::{ConnectionInput, ConnectionState};
 
+use crate::rdma::{Notification, OperationId, RdmaOperation, RdmaStatus};
 use crate::wire::{CongestionMap, Header};
 use receiver::{Received, Receiver};
-use send_queue::SendQueue;
+use send_queue::{Outcome, SendQueue, give_up};
 
 /// Sequence numbers of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +45,38 @@ pub enum ConnectionEvent {
         /// Bytes in the send buffer.
         bytes: usize,
     },
+    /// The queue pair no longer uses the memory of an operation. That of a failed one is used until the queue pair ends.
+    OperationOver {
+        /// Owner of the message.
+        owner: Option<u64>,
+        /// The operation.
+        operation: RdmaOperation,
+    },
+    /// Result of an operation, for its owner.
+    Notification {
+        /// Owner of the message.
+        owner: u64,
+        /// The result.
+        notification: Notification,
+    },
+}
+
+/// Returns what queues the events of messages and operations.
+fn report(events: &mut VecDeque<ConnectionEvent>) -> impl FnMut(Outcome<'_>) + '_ {
+    move |outcome| {
+        events.extend(match outcome {
+            Outcome::Gone(message) => {
+                message.owner.map(|owner| ConnectionEvent::Released { owner, bytes: message.buffer_bytes() })
+            }
+            Outcome::OperationOver(message, operation) => {
+                Some(ConnectionEvent::OperationOver { owner: message.owner, operation })
+            }
+            Outcome::Notify(message, operation, status) => message.owner.map(|owner| {
+                let notification = Notification { token: operation.token, status };
+                ConnectionEvent::Notification { owner, notification }
+            }),
+        });
+    }
 }
 
 /// The connection.
@@ -98,7 +134,7 @@ impl Connection {
             ConnectionInput::Accepted | ConnectionInput::Lost | ConnectionInput::Ended | ConnectionInput::Elapsed
         );
         if is_other_queue_pair {
-            self.sending.restart();
+            self.sending.restart(report(&mut self.events));
             self.receiver.restart();
         }
         if next == ConnectionState::Up {
@@ -131,16 +167,21 @@ impl Connection {
 
     /// Forgets an owner's messages to a port that are not being sent right now.
     pub fn cancel(&mut self, owner: u64, port: u16) {
-        let events = &mut self.events;
-        let mut release = |message: &Outgoing| {
-            events.push_back(ConnectionEvent::Released { owner, bytes: message.buffer_bytes() });
-        };
-        let is_meant = |message: &Outgoing| message.owner == Some(owner) && message.destination_port == port;
-        self.sending.cancel(&is_meant, &mut release);
+        self.cancel_if(|message, _| message.owner == Some(owner) && message.destination_port == port);
+    }
+
+    /// Forgets an owner's messages with operations that are not posted: the owner's memory is gone.
+    pub fn cancel_operations(&mut self, owner: u64) {
+        self.cancel_if(|message, is_completed| message.owner == Some(owner) && message.rdma.is_some() && !is_completed);
+    }
+
+    fn cancel_if(&mut self, is_meant: impl Fn(&Outgoing, bool) -> bool) {
+        let mut on = report(&mut self.events);
+        self.sending.cancel(&is_meant, &mut on);
         self.held.retain(|message| {
-            let is_kept = !is_meant(message);
+            let is_kept = !is_meant(message, false);
             if !is_kept {
-                release(message);
+                give_up(message, RdmaStatus::Canceled, true, &mut on);
             }
             is_kept
         });
@@ -151,7 +192,21 @@ impl Connection {
         self.sending.announce_congestion();
     }
 
-    /// Returns the next frame to send. `map` says which ports of this end are congested.
+    /// Returns the operation that the queue pair gets before the next frame. `map` is that of [`Connection::poll_frame`].
+    pub fn poll_operation(&mut self, map: &CongestionMap) -> Option<RdmaOperation> {
+        if self.state != ConnectionState::Up {
+            return None;
+        }
+        self.sending.next_operation(map)
+    }
+
+    /// An operation has completed or failed. After a failure the owner ends the queue pair.
+    pub fn operation_over(&mut self, id: OperationId, status: RdmaStatus) {
+        self.sending.operation_over(id, status, report(&mut self.events));
+    }
+
+    /// Returns the next frame to send, unless [`Connection::poll_operation`] returns something first. `map` says which ports of
+    /// this end are congested.
     pub fn poll_frame(&mut self, map: &CongestionMap) -> Option<Vec<u8>> {
         if self.state != ConnectionState::Up {
             return None;
@@ -187,12 +242,7 @@ impl Connection {
 
     /// Handles an acknowledgement, of a frame or of private data.
     pub fn handle_acknowledgement(&mut self, acknowledgement: u64) {
-        let events = &mut self.events;
-        self.sending.acknowledge(acknowledgement, |message| {
-            if let Some(owner) = message.owner {
-                events.push_back(ConnectionEvent::Released { owner, bytes: message.buffer_bytes() });
-            }
-        });
+        self.sending.acknowledge(acknowledgement, report(&mut self.events));
     }
 
     fn handle_map(&mut self, map: CongestionMap) {

@@ -2,7 +2,8 @@
 
 use super::{Breach, Delivery};
 use crate::limits::{FRAGMENT_BYTES, MESSAGE_BYTES_MAX};
-use crate::wire::{CongestionMap, Flags, Header};
+use crate::rdma::Cookie;
+use crate::wire::{CongestionMap, Extension, Flags, Header};
 
 /// Result of a frame.
 #[derive(Debug)]
@@ -95,6 +96,14 @@ impl Receiver {
         }
         self.next_sequence = header.sequence.wrapping_add(1);
         let (source_port, destination_port) = (header.source_port, header.destination_port);
-        Ok(Received::Message(Delivery { source_port, destination_port, payload }))
+        let mut delivery = Delivery { source_port, destination_port, payload, used_key: None, cookie: None };
+        for extension in header.extensions.iter() {
+            match extension {
+                Extension::Rdma { key } => delivery.used_key = Some(key),
+                Extension::RdmaDestination { key, offset } => delivery.cookie = Some(Cookie { key, offset }),
+                Extension::Version(_) | Extension::Paths(_) | Extension::Generation(_) => {}
+            }
+        }
+        Ok(Received::Message(delivery))
     }
 }

@@ -1,56 +1,24 @@
-//! Sending side: messages become frames, and stay until the peer has acknowledged them.
+//! Sending side: messages become frames, and stay until the peer has acknowledged them. A message's RDMA operation goes to
+//! the queue pair before its first frame.
 
 use std::collections::VecDeque;
 
-use crate::limits::{DATAGRAM_OVERHEAD_BYTES, FRAGMENT_BYTES, UNACKED_MESSAGES_MAX};
+use super::outgoing::{Outgoing, QueuedMessage};
+use crate::limits::{FRAGMENT_BYTES, UNACKED_MESSAGES_MAX};
+use crate::rdma::{OperationId, RdmaOperation, RdmaStatus};
 use crate::wire::{CongestionMap, Flags, Header};
 
-/// Message to send.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outgoing {
-    /// Port of the sending socket.
-    pub source_port: u16,
-    /// Port of the receiving socket.
-    pub destination_port: u16,
-    /// The data, [`MESSAGE_BYTES_MAX`](crate::limits::MESSAGE_BYTES_MAX) at most.
-    pub payload: Vec<u8>,
-    /// Socket that hears of the acknowledgement.
-    pub owner: Option<u64>,
-    /// The peer acknowledges it at once: the owner's send buffer is nearly full.
-    pub is_urgent: bool,
-}
-
-impl Outgoing {
-    /// Bytes of the owner's send buffer.
-    pub fn buffer_bytes(&self) -> usize {
-        self.payload.len() + DATAGRAM_OVERHEAD_BYTES
-    }
-
-    /// Describes the message for a listing.
-    pub fn describe(&self, sequence: u64) -> QueuedMessage {
-        QueuedMessage {
-            sequence,
-            bytes: self.payload.len(),
-            source_port: self.source_port,
-            destination_port: self.destination_port,
-            owner: self.owner,
-        }
-    }
-}
-
-/// Message in a queue, for a listing.
+/// Progress of a message's operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct QueuedMessage {
-    /// Sequence number; 0: none yet.
-    pub sequence: u64,
-    /// Bytes of data.
-    pub bytes: usize,
-    /// Port of the sending socket.
-    pub source_port: u16,
-    /// Port of the receiving socket.
-    pub destination_port: u16,
-    /// Owner.
-    pub owner: Option<u64>,
+enum Progress {
+    /// Not posted, or there is none.
+    Queued,
+    /// Posted to the queue pair.
+    Posted,
+    /// Completed; its program knows the result.
+    Completed,
+    /// Failed, and the queue pair with it. `is_told`: its program knows the result.
+    Failed { is_told: bool },
 }
 
 /// Message with a sequence number.
@@ -59,6 +27,19 @@ struct Message {
     sequence: u64,
     flags: Flags,
     content: Outgoing,
+    progress: Progress,
+}
+
+impl Message {
+    /// Operation that comes before the message's frames.
+    fn pending(&self) -> Option<RdmaOperation> {
+        self.content.rdma.filter(|_| self.progress == Progress::Queued)
+    }
+
+    /// Whether the queue pair may still use the operation's memory.
+    fn is_in_flight(&self) -> bool {
+        matches!(self.progress, Progress::Posted | Progress::Failed { .. })
+    }
 }
 
 /// Message whose frames are being sent.
@@ -67,8 +48,21 @@ struct Current {
     message: Message,
     /// Bytes in frames so far.
     sent: usize,
+    /// Whether a frame was sent.
+    is_begun: bool,
     /// A congestion map is neither acknowledged nor sent again.
     is_map: bool,
+}
+
+/// The end of a message that leaves the queue, or of its operation.
+#[derive(Debug)]
+pub enum Outcome<'a> {
+    /// The peer has the message, or it is not sent.
+    Gone(&'a Outgoing),
+    /// The queue pair no longer uses the operation's memory.
+    OperationOver(&'a Outgoing, RdmaOperation),
+    /// The program hears of its operation.
+    Notify(&'a Outgoing, RdmaOperation, RdmaStatus),
 }
 
 /// Messages of a connection, in the order of their sequence numbers: acknowledged ones are gone, then come
@@ -79,6 +73,8 @@ pub struct SendQueue {
     current: Option<Current>,
     waiting: VecDeque<Message>,
     next_sequence: u64,
+    /// Last acknowledgement of the peer. A message whose operation is in flight stays, although the peer has it.
+    acknowledged: u64,
     /// Messages until one asks for an acknowledgement.
     until_ack: u32,
     is_map_due: bool,
@@ -92,6 +88,7 @@ impl SendQueue {
             current: None,
             waiting: VecDeque::new(),
             next_sequence: first,
+            acknowledged: 0,
             until_ack: 0,
             is_map_due: false,
         }
@@ -109,14 +106,14 @@ impl SendQueue {
 
     /// Whether a message is partly sent.
     pub fn is_mid_message(&self) -> bool {
-        self.current.is_some()
+        self.current.as_ref().is_some_and(|current| current.is_begun)
     }
 
     /// Appends a message.
     pub fn push(&mut self, content: Outgoing) {
         let sequence = self.next_sequence;
         self.next_sequence = self.next_sequence.wrapping_add(1);
-        self.waiting.push_back(Message { sequence, flags: Flags::default(), content });
+        self.waiting.push_back(Message { sequence, flags: Flags::default(), content, progress: Progress::Queued });
     }
 
     /// The next frames are those of a congestion map.
@@ -124,22 +121,51 @@ impl SendQueue {
         self.is_map_due = true;
     }
 
-    /// Begins on another queue pair: the peer may have none of the frames sent so far.
-    pub fn restart(&mut self) {
+    /// Begins on another queue pair: the peer may have none of the frames sent so far. A message whose operation has not
+    /// completed is dropped, because operations are not repeated: the peer's memory may be in other use by then.
+    pub fn restart(&mut self, mut on: impl FnMut(Outcome<'_>)) {
         let current = self.current.take().filter(|current| !current.is_map).map(|current| current.message);
         for mut message in current.into_iter().chain(std::mem::take(&mut self.unacknowledged).into_iter().rev()) {
+            if message.is_in_flight() {
+                let is_told = message.progress == Progress::Failed { is_told: true };
+                give_up(&message.content, RdmaStatus::Dropped, !is_told, &mut on);
+                continue;
+            }
             message.flags = message.flags.with(Flags::RETRANSMITTED).with(Flags::ACK_REQUIRED);
             self.waiting.push_front(message);
         }
         self.until_ack = 0;
     }
 
-    /// Returns the next frame.
+    /// Returns the operation that the queue pair gets before the next frame.
+    pub fn next_operation(&mut self, map: &CongestionMap) -> Option<RdmaOperation> {
+        let mut current = match self.current.take() {
+            Some(current) => current,
+            None => self.begin(map)?,
+        };
+        let operation = current.message.pending();
+        if operation.is_some() {
+            current.message.progress = Progress::Posted;
+        }
+        if operation.is_some() && current.message.content.is_silent() {
+            self.unacknowledged.push_back(current.message);
+        } else {
+            self.current = Some(current);
+        }
+        operation
+    }
+
+    /// Returns the next frame; `None` if the queue pair gets an operation first, or the message waits for one.
     pub fn next_frame(&mut self, acknowledgement: u64, map: &CongestionMap) -> Option<Vec<u8>> {
         let mut current = match self.current.take() {
             Some(current) => current,
             None => self.begin(map)?,
         };
+        let waits = |operation: RdmaOperation| operation.holds_message() && current.message.is_in_flight();
+        if current.message.pending().is_some() || current.message.content.rdma.is_some_and(waits) {
+            self.current = Some(current);
+            return None;
+        }
         let content = &current.message.content;
         let rest = content.payload.get(current.sent..).unwrap_or_default();
         let piece = rest.get(..FRAGMENT_BYTES.min(rest.len())).unwrap_or_default();
@@ -150,10 +176,12 @@ impl SendQueue {
             source_port: content.source_port,
             destination_port: content.destination_port,
             flags: current.message.flags,
+            extensions: content.extensions(),
             ..Header::default()
         };
         let frame = [&header.to_bytes()[..], piece].concat();
         current.sent += piece.len();
+        current.is_begun = true;
         if current.sent < content.payload.len() {
             self.current = Some(current);
         } else if !current.is_map {
@@ -164,15 +192,10 @@ impl SendQueue {
 
     fn begin(&mut self, map: &CongestionMap) -> Option<Current> {
         if std::mem::take(&mut self.is_map_due) {
-            let content = Outgoing {
-                source_port: 0,
-                destination_port: 0,
-                payload: map.as_bytes().to_vec(),
-                owner: None,
-                is_urgent: false,
-            };
-            let message = Message { sequence: 0, flags: Flags::CONGESTION_MAP, content };
-            return Some(Current { message, sent: 0, is_map: true });
+            let content = Outgoing { payload: map.as_bytes().to_vec(), ..Outgoing::default() };
+            let (flags, progress) = (Flags::CONGESTION_MAP, Progress::Queued);
+            let message = Message { sequence: 0, flags, content, progress };
+            return Some(Current { message, sent: 0, is_begun: false, is_map: true });
         }
         let mut message = self.waiting.pop_front()?;
         if self.until_ack == 0 || message.content.is_urgent {
@@ -180,30 +203,64 @@ impl SendQueue {
             self.until_ack = UNACKED_MESSAGES_MAX;
         }
         self.until_ack -= 1;
-        Some(Current { message, sent: 0, is_map: false })
+        Some(Current { message, sent: 0, is_begun: false, is_map: false })
+    }
+
+    /// An operation has completed or failed.
+    pub fn operation_over(&mut self, id: OperationId, status: RdmaStatus, mut on: impl FnMut(Outcome<'_>)) {
+        let current = self.current.as_mut().map(|current| &mut current.message);
+        let is_meant = |message: &&mut Message| message.content.rdma.is_some_and(|rdma| rdma.id == id);
+        let Some(message) = self.unacknowledged.iter_mut().chain(current).find(is_meant) else { return };
+        let (Progress::Posted, Some(operation)) = (message.progress, message.content.rdma) else { return };
+        let is_told = operation.options.notifies;
+        if is_told {
+            on(Outcome::Notify(&message.content, operation, status));
+        }
+        if status != RdmaStatus::Success {
+            // The queue pair has failed, too, and ends with the memory.
+            message.progress = Progress::Failed { is_told };
+            return;
+        }
+        message.progress = Progress::Completed;
+        on(Outcome::OperationOver(&message.content, operation));
+        let is_done = |message: &Message| message.progress == Progress::Completed && message.content.is_silent();
+        self.unacknowledged.retain(|message| {
+            if is_done(message) {
+                on(Outcome::Gone(&message.content));
+            }
+            !is_done(message)
+        });
+        self.acknowledge(self.acknowledged, on);
     }
 
     /// Forgets the messages that the peer has: those that were sent, up to a sequence number.
-    pub fn acknowledge(&mut self, sequence: u64, mut forget: impl FnMut(&Outgoing)) {
-        while let Some(message) = pop_if(&mut self.unacknowledged, |message| message.sequence <= sequence) {
-            forget(&message.content);
+    pub fn acknowledge(&mut self, sequence: u64, mut on: impl FnMut(Outcome<'_>)) {
+        self.acknowledged = sequence;
+        let has = |message: &Message| message.sequence <= sequence && !message.is_in_flight();
+        while let Some(message) = pop_if(&mut self.unacknowledged, has) {
+            on(Outcome::Gone(&message.content));
         }
         // After a reconnect the peer may have messages that are not sent again yet.
         if self.unacknowledged.is_empty() && self.current.is_none() {
             let has = |message: &Message| message.flags.contains(Flags::RETRANSMITTED) && message.sequence <= sequence;
             while let Some(message) = pop_if(&mut self.waiting, has) {
-                forget(&message.content);
+                on(Outcome::Gone(&message.content));
             }
         }
     }
 
-    /// Forgets messages that are not being sent right now.
-    pub fn cancel(&mut self, is_meant: &impl Fn(&Outgoing) -> bool, forget: &mut impl FnMut(&Outgoing)) {
+    /// Forgets messages that are not being sent right now, and whose operations are not in flight. `is_meant` also hears whether
+    /// the message's operation has completed.
+    pub fn cancel(&mut self, is_meant: &impl Fn(&Outgoing, bool) -> bool, on: &mut impl FnMut(Outcome<'_>)) {
         for queue in [&mut self.waiting, &mut self.unacknowledged] {
             queue.retain(|message| {
-                let is_kept = !is_meant(&message.content);
+                let is_completed = message.progress == Progress::Completed;
+                let is_kept = !is_meant(&message.content, is_completed) || message.is_in_flight();
                 if !is_kept {
-                    forget(&message.content);
+                    match message.progress {
+                        Progress::Queued => give_up(&message.content, RdmaStatus::Canceled, true, on),
+                        _ => on(Outcome::Gone(&message.content)),
+                    }
                 }
                 is_kept
             });
@@ -220,6 +277,19 @@ impl SendQueue {
     pub fn unacknowledged(&self) -> impl Iterator<Item = QueuedMessage> + '_ {
         self.unacknowledged.iter().map(|message| message.content.describe(message.sequence))
     }
+}
+
+/// Reports that a message leaves before its operation has completed.
+pub fn give_up(content: &Outgoing, status: RdmaStatus, tells: bool, on: &mut impl FnMut(Outcome<'_>)) {
+    if let Some(operation) = content.rdma {
+        // A cancelled message is no error.
+        let is_error = status == RdmaStatus::Dropped && operation.options.reports_errors;
+        if tells && (operation.options.notifies || is_error) {
+            on(Outcome::Notify(content, operation, status));
+        }
+        on(Outcome::OperationOver(content, operation));
+    }
+    on(Outcome::Gone(content));
 }
 
 /// Takes the first message if it is meant.

@@ -9,7 +9,7 @@ use super::*;
 use crate::wire::{CONGESTION_MAP_BYTES, Flags, HEADER_LEN};
 
 fn message(port: u16, payload: Vec<u8>) -> Outgoing {
-    Outgoing { source_port: 9, destination_port: port, payload, owner: Some(1), is_urgent: false }
+    Outgoing { source_port: 9, destination_port: port, payload, owner: Some(1), ..Outgoing::default() }
 }
 
 /// A connection that is up, and has sent its map.

@@ -6,6 +6,7 @@ use super::peer::{OutgoingFrame, Pair, Peer, RequestDecision};
 use super::{Action, Node};
 use crate::connection::{Breach, Connection, ConnectionInput, ConnectionState, Outgoing};
 use crate::limits::{CONNECTIONS_MAX, PONGS_WAITING_MAX, RECONNECT_DELAY_MIN};
+use crate::rdma::{Direction, RdmaOperation, RdmaStatus};
 use crate::wire::{PrivateData, Version};
 
 impl Node {
@@ -112,7 +113,10 @@ impl Node {
                 peer.version = if peer.version == Version::V4_1 { Version::V3_1 } else { Version::V4_1 };
             }
             peer.retry_later(self.now);
+        } else {
+            peer.retry_at = None;
         }
+        self.after(pair);
     }
 
     /// Handles a frame of a pair's queue pair. A breach of the protocol costs the peer its queue pair.
@@ -127,13 +131,33 @@ impl Node {
         }
     }
 
-    /// Returns the next frame of a pair's queue pair.
+    /// Returns the next frame of a pair's queue pair, unless [`Node::poll_operation`] returns something first.
     pub fn poll_frame(&mut self, pair: Pair) -> Option<OutgoingFrame> {
         let map = self.maps.entry(pair.local).or_default();
         let connection = &mut self.peers.get_mut(&pair)?.connection;
         let bytes = connection.poll_frame(map)?;
         self.counters.frames_sent += 1;
         Some(OutgoingFrame { bytes, is_last: !connection.is_mid_message() })
+    }
+
+    /// Returns the operation that a pair's queue pair gets before its next frame. The owner posts it, and reports the result
+    /// to [`Node::handle_operation`].
+    pub fn poll_operation(&mut self, pair: Pair) -> Option<RdmaOperation> {
+        let map = self.maps.entry(pair.local).or_default();
+        self.peers.get_mut(&pair)?.connection.poll_operation(map)
+    }
+
+    /// An operation of a pair's queue pair has completed or failed. After a failure the owner drops the queue pair.
+    pub fn handle_operation(&mut self, pair: Pair, operation: &RdmaOperation, status: RdmaStatus) {
+        if status == RdmaStatus::Success {
+            match operation.direction {
+                Direction::Write => self.counters.written_bytes += u64::from(operation.length),
+                Direction::Read => self.counters.read_bytes += u64::from(operation.length),
+            }
+        }
+        let Some(peer) = self.peers.get_mut(&pair) else { return };
+        peer.connection.operation_over(operation.id, status);
+        self.after(pair);
     }
 
     /// Answers a ping: an empty message to port 0.
@@ -143,13 +167,7 @@ impl Node {
             return;
         }
         self.counters.pings_answered += 1;
-        peer.connection.send(Outgoing {
-            source_port: 0,
-            destination_port: port,
-            payload: Vec::new(),
-            owner: None,
-            is_urgent: false,
-        });
+        peer.connection.send(Outgoing { source_port: 0, destination_port: port, ..Outgoing::default() });
     }
 
     /// Time of the next [`Node::handle_timeout`].

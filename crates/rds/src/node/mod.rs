@@ -16,10 +16,11 @@ use std::time::Duration;
 pub use counters::NodeCounters;
 pub use info::{InfoKind, InfoTable};
 pub use peer::{OutgoingFrame, Pair, RequestDecision};
-pub use socket::{Datagram, SendError, SocketError, SocketKey, SocketOptions};
+pub use socket::{Datagram, SendError, SendExtras, SocketError, SocketKey, SocketOptions};
 
 use crate::connection::{ConnectionEvent, Outgoing};
 use crate::limits::RECEIVED_BYTES_MAX;
+use crate::rdma::{Notification, OperationId, RdmaOperation, RdmaStatus};
 use crate::wire::{CongestionMap, PrivateData};
 use peer::Peer;
 use sockets::Sockets;
@@ -42,8 +43,12 @@ pub enum Action {
     Disconnect(Pair),
     /// The socket may have datagrams to take, or room for further ones to send.
     Ready(SocketKey),
-    /// There may be frames for [`Node::poll_frame`].
+    /// There may be frames for [`Node::poll_frame`], or operations for [`Node::poll_operation`].
     Frames(Pair),
+    /// No queue pair uses the local memory of an operation any more.
+    OperationOver(OperationId),
+    /// The peer has used memory that the socket offers under this key; it comes before the peer's datagram.
+    KeyUsed(SocketKey, u32),
     /// Line for the log.
     Log(String),
 }
@@ -102,9 +107,18 @@ impl Node {
         self.sockets.open(key)
     }
 
-    /// Removes a socket. Datagrams that it has sent still reach their peers.
+    /// Removes a socket. Datagrams that it has sent still reach their peers, unless they wait with operations.
     pub fn close(&mut self, key: SocketKey) {
         let Some(socket) = self.sockets.close(key) else { return };
+        if socket.has_operations() {
+            let pairs: Vec<_> = self.peers.keys().copied().collect();
+            for pair in pairs {
+                if let Some(peer) = self.peers.get_mut(&pair) {
+                    peer.connection.cancel_operations(key);
+                }
+                self.after(pair);
+            }
+        }
         self.received_bytes -= socket.received_bytes();
         self.announced.remove(&key);
         if let Some(address) = socket.options.bound {
@@ -137,30 +151,90 @@ impl Node {
         self.sockets.get(key).is_some_and(|socket| socket.has_room())
     }
 
-    /// Sends a datagram. It waits where it must: for the connection, for room of the peer, for its acknowledgement.
+    /// Returns the socket at an address of this host.
+    pub fn socket_at(&self, address: SocketAddrV4) -> Option<SocketKey> {
+        self.sockets.at(address)
+    }
+
+    /// Whether a socket of this host has the address: datagrams to it need no queue pair.
+    pub fn is_local(&self, key: SocketKey, to: SocketAddrV4) -> bool {
+        let from = self.sockets.get(key).and_then(|socket| socket.options.bound);
+        from.is_some_and(|from| from.ip() == to.ip()) || self.sockets.has_address(*to.ip())
+    }
+
+    /// Sends a datagram without operation.
+    ///
+    /// # Errors
+    /// As [`Node::send_with`].
+    pub fn send(&mut self, key: SocketKey, to: SocketAddrV4, payload: Vec<u8>) -> Result<(), SendError> {
+        self.send_with(key, to, payload, SendExtras::default())
+    }
+
+    /// Sends a datagram. It waits where it must: for the connection, for room of the peer, for its acknowledgement. The owner
+    /// carries out operations between sockets of this host itself, before it sends the datagram ([`Node::is_local`]).
     ///
     /// # Errors
     /// The socket has no address, or the datagram is too long.
-    pub fn send(&mut self, key: SocketKey, to: SocketAddrV4, payload: Vec<u8>) -> Result<(), SendError> {
+    pub fn send_with(
+        &mut self,
+        key: SocketKey,
+        to: SocketAddrV4,
+        payload: Vec<u8>,
+        extras: SendExtras,
+    ) -> Result<(), SendError> {
         let socket = self.sockets.get_mut(key).ok_or(SendError::NotBound)?;
         let from = socket.check(payload.len())?;
-        self.counters.datagrams_sent += 1;
-        if to.ip() == from.ip() || self.sockets.has_address(*to.ip()) {
-            let datagram = Datagram { from, payload };
+        let SendExtras { rdma, destination } = extras;
+        if self.is_local(key, to) {
+            self.counters.datagrams_sent += 1;
+            let datagram = Datagram { from, payload, cookie: destination };
             self.deliver_locally(key, to, datagram);
             return Ok(());
         }
         let pair = Pair { local: *from.ip(), peer: *to.ip() };
         self.add_peer(pair).map_err(|()| SendError::TooManyPeers)?;
+        self.counters.datagrams_sent += 1;
+        self.counters.operations += u64::from(rdma.is_some());
         let socket = self.sockets.get_mut(key).ok_or(SendError::NotBound)?;
         let (source_port, destination_port, owner) = (from.port(), to.port(), Some(key));
-        let mut message = Outgoing { source_port, destination_port, payload, owner, is_urgent: false };
+        let mut message =
+            Outgoing { source_port, destination_port, payload, owner, is_urgent: false, rdma, destination };
         message.is_urgent = socket.charge(message.buffer_bytes());
+        if let Some(rdma) = &rdma {
+            socket.operation_begins(rdma);
+        }
         if let Some(peer) = self.peers.get_mut(&pair) {
             peer.connection.send(message);
         }
         self.after(pair);
         Ok(())
+    }
+
+    /// Queues the result of an operation for a socket's program, if it wants that.
+    pub fn notify(&mut self, key: SocketKey, operation: &RdmaOperation, status: RdmaStatus) {
+        let is_error = status != RdmaStatus::Success && operation.options.reports_errors;
+        if operation.options.notifies || is_error {
+            self.queue_notification(key, Notification { token: operation.token, status });
+        }
+    }
+
+    fn queue_notification(&mut self, key: SocketKey, notification: Notification) {
+        if let Some(socket) = self.sockets.get_mut(key) {
+            socket.notifications.push_back(notification);
+            self.announce(key);
+        }
+    }
+
+    /// Result of an operation that the socket's program gets next, before any datagram.
+    pub fn next_notification(&self, key: SocketKey) -> Option<Notification> {
+        self.sockets.get(key)?.notifications.front().copied()
+    }
+
+    /// The program has the result of [`Node::next_notification`].
+    pub fn notified(&mut self, key: SocketKey) {
+        if let Some(socket) = self.sockets.get_mut(key) {
+            socket.notifications.pop_front();
+        }
     }
 
     /// Forgets the datagrams of a socket to an address that are not being sent right now.
@@ -213,18 +287,38 @@ impl Node {
         while let Some(event) = self.peers.get_mut(&pair).and_then(|peer| peer.connection.poll_event()) {
             match event {
                 ConnectionEvent::Released { owner, bytes } => self.release(owner, bytes),
+                ConnectionEvent::OperationOver { owner, operation } => self.operation_over(owner, &operation),
+                ConnectionEvent::Notification { owner, notification } => {
+                    self.queue_notification(owner, notification);
+                }
                 ConnectionEvent::Received(delivery) => {
                     let from = SocketAddrV4::new(pair.peer, delivery.source_port);
                     let to = SocketAddrV4::new(pair.local, delivery.destination_port);
                     if to.port() == 0 {
                         self.answer_ping(pair, from.port());
                     } else {
-                        self.deliver(to, Datagram { from, payload: delivery.payload });
+                        self.use_key(to, delivery.used_key);
+                        self.deliver(to, Datagram { from, payload: delivery.payload, cookie: delivery.cookie });
                     }
                 }
             }
         }
         self.want(pair);
+    }
+
+    /// The peer has used memory of the socket at an address.
+    fn use_key(&mut self, to: SocketAddrV4, key: Option<u32>) {
+        if let (Some(socket), Some(key)) = (self.sockets.at(to), key) {
+            self.actions.push_back(Action::KeyUsed(socket, key));
+        }
+    }
+
+    fn operation_over(&mut self, owner: Option<SocketKey>, operation: &RdmaOperation) {
+        self.actions.push_back(Action::OperationOver(operation.id));
+        let Some(owner) = owner else { return };
+        if self.sockets.get_mut(owner).is_some_and(|socket| socket.operation_over(operation)) {
+            self.announce(owner);
+        }
     }
 
     fn release(&mut self, key: SocketKey, bytes: usize) {
@@ -238,7 +332,7 @@ impl Node {
     fn deliver_locally(&mut self, owner: SocketKey, to: SocketAddrV4, datagram: Datagram) {
         if to.port() == 0 {
             let (to, from) = (datagram.from, to);
-            return self.deliver(to, Datagram { from, payload: Vec::new() });
+            return self.deliver(to, Datagram { from, payload: Vec::new(), cookie: None });
         }
         let is_congested = |map: &CongestionMap| map.is_congested(to.port());
         if !self.maps.get(to.ip()).is_some_and(is_congested) {

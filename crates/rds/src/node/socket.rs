@@ -6,9 +6,10 @@ use std::net::SocketAddrV4;
 use thiserror::Error;
 
 use crate::limits::{
-    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, DATAGRAM_OVERHEAD_BYTES, MESSAGE_BYTES_MAX, RECEIVE_BUFFER_BYTES,
-    SEND_BUFFER_BYTES,
+    BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, DATAGRAM_OVERHEAD_BYTES, MESSAGE_BYTES_MAX, NOTIFICATIONS_PER_SOCKET_MAX,
+    OPERATION_BYTES_PER_SOCKET_MAX, OPERATIONS_PER_SOCKET_MAX, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES,
 };
+use crate::rdma::{Cookie, Notification, RdmaOperation};
 
 /// Name of a socket; the owner chooses it.
 pub type SocketKey = u64;
@@ -20,6 +21,17 @@ pub struct Datagram {
     pub from: SocketAddrV4,
     /// Data.
     pub payload: Vec<u8>,
+    /// Memory of the sender that the receiver may use.
+    pub cookie: Option<Cookie>,
+}
+
+/// Parts of a datagram besides its data.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SendExtras {
+    /// Operation on the peer's memory before the datagram.
+    pub rdma: Option<RdmaOperation>,
+    /// Memory that the peer may use.
+    pub destination: Option<Cookie>,
 }
 
 impl Datagram {
@@ -88,6 +100,12 @@ pub struct Socket {
     /// Datagrams for the program.
     pub received: VecDeque<Datagram>,
     received_bytes: usize,
+    /// Results of operations for the program.
+    pub notifications: VecDeque<Notification>,
+    /// Operations that have not completed.
+    operations: usize,
+    /// Bytes of these operations.
+    operation_bytes: usize,
     /// Bytes of datagrams that the peer has not acknowledged.
     sent_bytes: usize,
     is_congested: bool,
@@ -97,7 +115,16 @@ impl Default for Socket {
     fn default() -> Socket {
         let options =
             SocketOptions { bound: None, send_buffer: SEND_BUFFER_BYTES, receive_buffer: RECEIVE_BUFFER_BYTES };
-        Socket { options, received: VecDeque::new(), received_bytes: 0, sent_bytes: 0, is_congested: false }
+        Socket {
+            options,
+            received: VecDeque::new(),
+            received_bytes: 0,
+            notifications: VecDeque::new(),
+            operations: 0,
+            operation_bytes: 0,
+            sent_bytes: 0,
+            is_congested: false,
+        }
     }
 }
 
@@ -110,6 +137,28 @@ impl Socket {
     /// Whether the send buffer has room for another datagram.
     pub fn has_room(&self) -> bool {
         self.sent_bytes < self.options.send_buffer as usize
+            && self.operations < OPERATIONS_PER_SOCKET_MAX
+            && self.operation_bytes < OPERATION_BYTES_PER_SOCKET_MAX
+            && self.notifications.len() + self.operations < NOTIFICATIONS_PER_SOCKET_MAX
+    }
+
+    /// Whether operations have not completed.
+    pub fn has_operations(&self) -> bool {
+        self.operations > 0
+    }
+
+    /// An operation begins.
+    pub fn operation_begins(&mut self, operation: &RdmaOperation) {
+        self.operations += 1;
+        self.operation_bytes += operation.length as usize;
+    }
+
+    /// An operation is over. Returns whether the send buffer has room again.
+    pub fn operation_over(&mut self, operation: &RdmaOperation) -> bool {
+        let had_room = self.has_room();
+        self.operations = self.operations.saturating_sub(1);
+        self.operation_bytes = self.operation_bytes.saturating_sub(operation.length as usize);
+        !had_room && self.has_room()
     }
 
     /// Checks a datagram; returns the sender's address.

@@ -140,7 +140,7 @@ fn pings_are_answered_without_a_socket() {
     hosts.nodes[0].send(1, second(0), Vec::new()).unwrap();
     hosts.settle();
     let answer = hosts.nodes[0].next_datagram(1).cloned();
-    assert_eq!(answer, Some(Datagram { from: second(0), payload: Vec::new() }));
+    assert_eq!(answer, Some(Datagram { from: second(0), payload: Vec::new(), cookie: None }));
     assert_eq!(hosts.nodes[1].counters().pings_answered, 1);
     // Of the own host too.
     hosts.nodes[0].send(1, SocketAddrV4::new(FIRST, 0), Vec::new()).unwrap();
@@ -230,8 +230,43 @@ fn lists_have_whole_entries() {
         assert_eq!(table.bytes.len() % table.entry_bytes, 0, "{kind:?}");
         table.bytes.len() / table.entry_bytes
     };
-    assert_eq!(InfoKind::ALL.map(entries), [9, 1, 0, 0, 0, 1]);
+    assert_eq!(InfoKind::ALL.map(entries), [12, 1, 0, 0, 0, 1]);
     assert_eq!(hosts.nodes[1].info(InfoKind::ReceivedMessages).bytes.len(), 26);
     assert_eq!(InfoKind::of(10_006), Some(InfoKind::Sockets));
     assert_eq!(InfoKind::of(10_002), None);
+}
+
+#[test]
+fn operations_reach_the_queue_pair_and_their_programs() {
+    use crate::rdma::{Direction, RdmaOperation, RdmaOptions, RdmaStatus};
+    let mut hosts = Hosts::new();
+    hosts.nodes[0].send(1, second(PORT), vec![1]).unwrap();
+    hosts.settle();
+    let options = RdmaOptions { notifies: true, ..RdmaOptions::default() };
+    let operation =
+        RdmaOperation { id: 9, direction: Direction::Write, key: 3, address: 0, length: 1 << 20, token: 5, options };
+    let extras = |id| SendExtras { rdma: Some(RdmaOperation { id, ..operation }), destination: None };
+    hosts.nodes[0].send_with(1, second(PORT), vec![2], extras(9)).unwrap();
+    assert_eq!(hosts.nodes[0].poll_operation(Hosts::pair(0)), Some(operation));
+    let frame = hosts.nodes[0].poll_frame(Hosts::pair(0)).expect("a frame");
+    hosts.nodes[1].handle_frame(Hosts::pair(1), &frame.bytes);
+    let actions: Vec<_> = std::iter::from_fn(|| hosts.nodes[1].poll()).collect();
+    let place = |wanted: &Action| actions.iter().position(|action| action == wanted);
+    assert!(place(&Action::KeyUsed(1, 3)).is_some(), "{actions:?}");
+    hosts.nodes[0].handle_operation(Hosts::pair(0), &operation, RdmaStatus::Success);
+    assert_eq!(hosts.nodes[0].next_notification(1), Some(Notification { token: 5, status: RdmaStatus::Success }));
+    assert!(std::iter::from_fn(|| hosts.nodes[0].poll()).any(|action| action == Action::OperationOver(9)));
+    hosts.nodes[0].notified(1);
+    assert_eq!(hosts.nodes[0].next_notification(1), None);
+    assert_eq!(hosts.nodes[0].counters().written_bytes, 1 << 20);
+    // Operations occupy their own buffer.
+    for id in 10..26 {
+        assert!(hosts.nodes[0].can_send(1));
+        hosts.nodes[0].send_with(1, second(PORT), Vec::new(), extras(id)).unwrap();
+    }
+    assert!(!hosts.nodes[0].can_send(1));
+    hosts.nodes[0].handle_lost(Hosts::pair(0), "cut");
+    hosts.nodes[0].close(1);
+    let over = std::iter::from_fn(|| hosts.nodes[0].poll()).filter(|a| matches!(a, Action::OperationOver(_))).count();
+    assert_eq!(over, 16, "the program's memory is gone");
 }

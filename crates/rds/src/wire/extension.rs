@@ -31,6 +31,24 @@ impl Extensions {
     /// Bytes of a header for them (`RDS_HEADER_EXT_SPACE`).
     pub const BYTES: usize = 16;
 
+    /// Returns a header's room with one extension; Linux writes no more than one.
+    pub fn with(extension: Extension) -> Extensions {
+        let (kind, first, second) = match extension {
+            Extension::Version(version) => (1, version.to_be_bytes().to_vec(), None),
+            Extension::Rdma { key } => (2, key.to_be_bytes().to_vec(), None),
+            Extension::RdmaDestination { key, offset } => (3, key.to_be_bytes().to_vec(), Some(offset)),
+            Extension::Paths(paths) => (5, paths.to_be_bytes().to_vec(), None),
+            Extension::Generation(generation) => (6, generation.to_be_bytes().to_vec(), None),
+        };
+        let second = second.map(u32::to_be_bytes);
+        let bytes = std::iter::once(kind).chain(first).chain(second.into_iter().flatten());
+        let mut room = [0; Extensions::BYTES];
+        for (to, from) in room.iter_mut().zip(bytes) {
+            *to = from;
+        }
+        Extensions(room)
+    }
+
     /// Returns them in their order, up to the end or to a type that is unknown.
     pub fn iter(&self) -> impl Iterator<Item = Extension> + '_ {
         let mut rest = &self.0[..];
@@ -66,6 +84,17 @@ mod tests {
         bytes[9..12].copy_from_slice(&[5, 0, 8]);
         let read: Vec<_> = Extensions(bytes).iter().collect();
         assert_eq!(read, [Extension::RdmaDestination { key: 9, offset: 256 }, Extension::Paths(8)]);
+    }
+
+    #[test]
+    fn an_extension_survives_its_bytes() {
+        let destination = Extension::RdmaDestination { key: 0x0102_0304, offset: 0x0506 };
+        assert_eq!(Extensions::with(destination).0[..10], [3, 1, 2, 3, 4, 0, 0, 5, 6, 0]);
+        let others =
+            [Extension::Version(7), Extension::Rdma { key: 9 }, Extension::Paths(8), Extension::Generation(1 << 30)];
+        for extension in others.into_iter().chain([destination]) {
+            assert!(Extensions::with(extension).iter().eq([extension]));
+        }
     }
 
     #[test]

@@ -1,12 +1,18 @@
 //! Messages between a program's library and the service of its user. Each RDS socket of a program is a connected Unix socket
 //! (SOCK_SEQPACKET), so that the kernel's own poll, epoll, fork and close work on it; a message is one record of it: a head,
-//! and the data behind it, or in a file that accompanies the record.
+//! and the data behind it, or in a file that accompanies the record. The program's page file may accompany it, too (`rdma`).
 //!
 //! ```text
 //!  0 kind   1 version   2 flags   3 reserved   4 address   8 port   10 code   12 length of the data   16 value
 //! ```
 
+mod rdma;
+
 use std::net::SocketAddrV4;
+
+use crate::limits::{MESSAGE_BYTES_MAX, RDMA_BYTES_MAX, RDMA_PIECES_MAX};
+use crate::rdma::RdmaStatus;
+pub use rdma::{LocalOperation, LocalPiece, OPERATION_LEN, OfferedRegion, PAGE_FILE_BYTES};
 
 /// Bytes of a head.
 pub const HEAD_LEN: usize = 24;
@@ -15,10 +21,15 @@ pub const INLINE_BYTES_MAX: usize = 64 << 10;
 /// Bytes of the longest answer to [`Operation::Info`].
 pub const INFO_BYTES_MAX: usize = 1 << 20;
 
+/// Bytes of the longest data of a program: an operation, its data and a datagram.
+pub const SEND_BYTES_MAX: usize = OPERATION_LEN + 16 * RDMA_PIECES_MAX + RDMA_BYTES_MAX + MESSAGE_BYTES_MAX;
+
 /// Version of the messages.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Flag: the data is in the file that accompanies the record.
 const IN_FILE: u8 = 1;
+/// Flag: the data begins with an operation.
+const WITH_OPERATION: u8 = 2;
 
 /// Returns the name of the service's socket in the abstract namespace, which belongs to the network namespace.
 pub fn service_name(user: u32) -> String {
@@ -40,16 +51,25 @@ pub enum Operation {
     Info,
     /// End the service.
     Stop,
+    /// Offer a region to peers; the data describes it ([`OfferedRegion`]). The answer has its key.
+    Offer,
+    /// End the region of this key; key 0: none.
+    Withdraw,
+    /// Succeed if the socket offers a region of this key.
+    Check,
 }
 
 impl Operation {
-    const ALL: [Operation; 6] = [
+    const ALL: [Operation; 9] = [
         Operation::Bind,
         Operation::SendBuffer,
         Operation::ReceiveBuffer,
         Operation::Cancel,
         Operation::Info,
         Operation::Stop,
+        Operation::Offer,
+        Operation::Withdraw,
+        Operation::Check,
     ];
 
     fn code(self) -> u16 {
@@ -60,12 +80,14 @@ impl Operation {
 /// Kind of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Datagram of the program, to the address.
+    /// Datagram of the program, to the address. The value is the cookie for the peer, or 0.
     Send,
     /// Call of the program.
     Call(Operation),
-    /// Datagram for the program, from the address.
+    /// Datagram for the program, from the address. The value is the peer's cookie, or 0.
     Datagram,
+    /// Result of an operation. The value is the program's number.
+    Notification(RdmaStatus),
     /// Answer to a call: an errno value, or 0.
     Reply(u16),
 }
@@ -81,6 +103,8 @@ pub struct Message {
     pub length: u32,
     /// Whether the data is in a file.
     pub is_in_file: bool,
+    /// Whether the data begins with an operation.
+    pub has_operation: bool,
     /// Value of the operation or the answer.
     pub value: u64,
 }
@@ -89,12 +113,12 @@ impl Message {
     /// Returns a message with data; [`Message::is_in_file`] says where that goes.
     pub fn with_data(kind: Kind, address: SocketAddrV4, length: usize) -> Message {
         let is_in_file = length > INLINE_BYTES_MAX;
-        Message { kind, address, length: length as u32, is_in_file, value: 0 }
+        Message { kind, address, length: length as u32, is_in_file, has_operation: false, value: 0 }
     }
 
     /// Returns a call.
     pub fn call(operation: Operation, address: SocketAddrV4, value: u64) -> Message {
-        Message { kind: Kind::Call(operation), address, length: 0, is_in_file: false, value }
+        Message { value, ..Message::with_data(Kind::Call(operation), address, 0) }
     }
 
     /// Reads a head. Returns it with what is behind it.
@@ -110,12 +134,14 @@ impl Message {
             2 => Kind::Call(*Operation::ALL.get(usize::from(code))?),
             3 => Kind::Datagram,
             4 => Kind::Reply(code),
+            5 => Kind::Notification(RdmaStatus::of(code)?),
             _ => return None,
         };
         let address = SocketAddrV4::new([a, b, c, d].into(), u16::from_be_bytes([port0, port1]));
         let length = u32::from_be_bytes([l0, l1, l2, l3]);
         let value = u64::from_be_bytes(value);
-        Some((Message { kind, address, length, is_in_file: flags & IN_FILE != 0, value }, data))
+        let (is_in_file, has_operation) = (flags & IN_FILE != 0, flags & WITH_OPERATION != 0);
+        Some((Message { kind, address, length, is_in_file, has_operation, value }, data))
     }
 
     /// Returns the bytes of the head.
@@ -125,9 +151,10 @@ impl Message {
             Kind::Call(operation) => (2, operation.code()),
             Kind::Datagram => (3, 0),
             Kind::Reply(errno) => (4, errno),
+            Kind::Notification(status) => (5, status as u16),
         };
         let mut out = [0; HEAD_LEN];
-        let flags = if self.is_in_file { IN_FILE } else { 0 };
+        let flags = if self.is_in_file { IN_FILE } else { 0 } | if self.has_operation { WITH_OPERATION } else { 0 };
         let fields: [&[u8]; 6] = [
             &[kind, VERSION, flags, 0],
             &self.address.ip().octets(),
@@ -150,10 +177,10 @@ mod tests {
     #[test]
     fn heads_survive_their_bytes() {
         let address = SocketAddrV4::new([10, 1, 2, 3].into(), 4000);
-        let kinds = [Kind::Send, Kind::Datagram, Kind::Reply(98)];
+        let kinds = [Kind::Send, Kind::Datagram, Kind::Reply(98), Kind::Notification(RdmaStatus::Dropped)];
         let calls = Operation::ALL.map(Kind::Call);
         for kind in kinds.into_iter().chain(calls) {
-            let message = Message { value: 1 << 40, ..Message::with_data(kind, address, 70_000) };
+            let message = Message { value: 1 << 40, has_operation: true, ..Message::with_data(kind, address, 70_000) };
             assert!(message.is_in_file);
             let bytes = [&message.to_bytes()[..], b"rest"].concat();
             assert_eq!(Message::parse(&bytes), Some((message, &b"rest"[..])));
