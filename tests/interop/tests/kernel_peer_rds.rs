@@ -1,7 +1,7 @@
 //! RDS sockets of `weft run --rds`: against Linux's rds_rdma, in a guest with rdma_rxe, and between two of Weft's hosts.
 //!
-//! The judges are a C program (`kernel_peer_rds/talk.c`) that runs unchanged on both sides, and Debian's qperf. rds-tools are
-//! not in Debian: their programs join where the PATH has them.
+//! The judges are two C programs (`kernel_peer_rds/talk.c`, and `rdma.c` for RDMA) that run unchanged on both sides, and Debian's
+//! qperf. rds-tools are not in Debian: their programs join where the PATH has them.
 
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -27,9 +27,13 @@ const TRIES_MAX: u32 = 5;
 const SIZES: &[&str] =
     &["0", "1", "47", "4095", "4096", "4097", "8192", "12345", "65535", "65536", "65537", "200000", "1048576"];
 const TALK: &str = "/usr/bin/talk";
+const RDMA: &str = "/usr/bin/rdma-talk";
 /// Programs of rds-tools that join if they are there.
 const RDS_TOOLS: &[&str] = &["rds-ping", "rds-info", "rds-stress"];
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel_peer_rds/talk.c");
+/// Lines of an RDMA initiator, one for each part in which Linux does less than Weft: as the initiator, and as its target.
+const SILENT_REPORTS: &str = "a silent operation reports its result by itself";
+const TARGET_NEEDS_MESSAGES: &str = "the target offers memory along with messages alone";
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel_peer_rds");
 
 #[test]
 fn linux_rds() {
@@ -49,6 +53,12 @@ fn linux_rds() {
     table.case("the guest serves datagrams of all sizes", || sides.guest_serves());
     table.case("the host serves datagrams of all sizes", || sides.host_serves());
     table.case("bursts, in order, with congestion", || sides.bursts());
+    table.case("RDMA: calls, on Linux", || sides.guest_rdma(&["calls", GUEST_V4]).and_then(all_right));
+    table.case("RDMA: calls, on Weft", || sides.host_rdma(&["calls", sides.host()]).and_then(all_right));
+    table.case("RDMA: the guest's memory", || sides.guest_is_target("initiate"));
+    table.case("RDMA: the host's memory", || sides.host_is_target("initiate"));
+    table.case("RDMA: two threads, the guest's memory", || sides.guest_is_target("threads"));
+    table.case("RDMA: two threads, the host's memory", || sides.host_is_target("threads"));
     table.case("1% loss", || sides.lossy());
     table.case("the service starts again", || sides.starts_again());
     table.case("qperf rds_lat, rds_bw", || sides.qperf());
@@ -71,12 +81,16 @@ fn two_of_wefts_hosts() {
     let mut table = Table::new("RDS");
     for shape in [Shape::Two { mtu: 1500 }, Shape::One] {
         let lab = Lab::new(shape).expect("a lab");
-        let talk = compile(&lab).expect("the C program compiles");
+        let [talk, rdma] = ["talk", "rdma"].map(|name| compile(&lab, name).expect("the C program compiles"));
         for who in Who::BOTH {
-            let ends = Ends { lab: &lab, talk: &talk, who };
+            let ends = Ends { lab: &lab, talk: &talk, rdma: &rdma, who };
             table.case(&format!("calls {shape:?} {who:?}"), || ends.calls());
             table.case(&format!("datagrams of all sizes {shape:?} {who:?}"), || ends.sizes());
             table.case(&format!("bursts {shape:?} {who:?}"), || ends.bursts());
+            table.case(&format!("RDMA: calls {shape:?} {who:?}"), || ends.rdma_calls());
+            table.case(&format!("RDMA {shape:?} {who:?}"), || ends.rdma(&ends.hosts(), "initiate"));
+            table.case(&format!("RDMA: two threads {shape:?} {who:?}"), || ends.rdma(&ends.hosts(), "threads"));
+            table.case(&format!("RDMA on one host {shape:?} {who:?}"), || ends.rdma(&ends.one_host(), "initiate"));
             table.case(&format!("qperf {shape:?} {who:?}"), || ends.qperf());
             table.case(&format!("the services end {shape:?} {who:?}"), || ends.stop());
         }
@@ -89,7 +103,7 @@ fn two_of_wefts_hosts() {
 fn on_a_fabric() -> Result<()> {
     let lab = Lab::new(Shape::One)?;
     let fabric = Fabric::managed(&lab, &["--star", "2"])?;
-    let (talk, weft) = (compile(&lab)?.display().to_string(), product::weft()?.display().to_string());
+    let (talk, weft) = (compile(&lab, "talk")?.display().to_string(), product::weft()?.display().to_string());
     let start = |host: &str, words: &[&str]| {
         let words = [&[&weft[..], "run", "--host", host, "--rds", "--"], words].concat();
         lab.start_line(&lab.bare(lab.client(), Who::Root, &words), &[])
@@ -108,16 +122,35 @@ fn on_a_fabric() -> Result<()> {
     fabric.weft(&["down"]).map(drop)
 }
 
-/// Compiles the C program into the lab.
-fn compile(lab: &Lab) -> Result<PathBuf> {
-    let program = lab.file("talk");
-    let status = Command::new("cc").args(["-Wall", "-Werror", "-O1", "-o"]).arg(&program).arg(SOURCE).status()?;
-    ensure!(status.success(), "talk.c does not compile");
+/// Compiles a C program into the lab.
+fn compile(lab: &Lab, name: &str) -> Result<PathBuf> {
+    let program = lab.file(name);
+    compile_to(name, &program)?;
     Ok(program)
+}
+
+fn compile_to(name: &str, program: &Path) -> Result<()> {
+    let source = format!("{SOURCES}/{name}.c");
+    let status =
+        Command::new("cc").args(["-Wall", "-Werror", "-O1", "-pthread", "-o"]).arg(program).arg(source).status()?;
+    ensure!(status.success(), "{name}.c does not compile");
+    Ok(())
 }
 
 fn all_right(ended: Ended) -> Result<()> {
     ensure!(ended.text.contains("all as it must be"), "{}", ended.report());
+    Ok(())
+}
+
+/// Checks an initiator of Weft's.
+fn reports_silent_operations(initiator: Ended, mode: &str) -> Result<()> {
+    ensure!(mode != "initiate" || initiator.text.contains(SILENT_REPORTS), "{}", initiator.report());
+    all_right(initiator)
+}
+
+/// Checks an initiator whose target is Weft's.
+fn offers_by_socket_options(initiator: &Ended) -> Result<()> {
+    ensure!(!initiator.text.contains(TARGET_NEEDS_MESSAGES), "{}", initiator.report());
     Ok(())
 }
 
@@ -158,6 +191,7 @@ fn stop(lab: &Lab, side: &Side, who: Who) -> Result<()> {
 struct Sides {
     peer: Peer,
     talk: String,
+    rdma: String,
 }
 
 impl Sides {
@@ -166,18 +200,19 @@ impl Sides {
         // Compiled before the guest's image is made, in a directory of its own.
         let dir = std::env::temp_dir().join(format!("weft-rds-{}", std::process::id()));
         std::fs::create_dir_all(&dir)?;
-        let program = dir.join("talk");
-        let status = Command::new("cc").args(["-Wall", "-Werror", "-O1", "-o"]).arg(&program).arg(SOURCE).status()?;
-        ensure!(status.success(), "talk.c does not compile");
-        let mut files = vec![(program.clone(), TALK.to_owned())];
+        let programs = ["talk", "rdma"].map(|name| (name, dir.join(name)));
+        programs.iter().try_for_each(|(name, program)| compile_to(name, program))?;
+        let places = [TALK, RDMA].map(str::to_owned);
+        let mut files: Vec<_> = programs.iter().map(|(_, program)| program.clone()).zip(places).collect();
         let tools = RDS_TOOLS.iter().filter_map(|name| skip::on_path(name).map(|path| (path, name)));
         files.extend(tools.map(|(path, name)| (path, format!("/usr/bin/{name}"))));
         let additions = Additions { files: &files, modules: &["rds_rdma"] };
         let peer = Peer::boot_with(agent, Driver::Rxe, additions, CABLE)?;
-        let talk = peer.lab().file("talk");
-        std::fs::copy(&program, &talk)?;
+        let copies = programs.map(|(name, program)| (program, peer.lab().file(name)));
+        copies.iter().try_for_each(|(program, copy)| std::fs::copy(program, copy).map(drop))?;
         std::fs::remove_dir_all(&dir)?;
-        let sides = Sides { peer, talk: talk.display().to_string() };
+        let [talk, rdma] = copies.map(|(_, copy)| copy.display().to_string());
+        let sides = Sides { peer, talk, rdma };
         // The longest datagrams need larger buffers than Linux allows by itself.
         let sizes = "echo 8388608 > /proc/sys/net/core/wmem_max; echo 8388608 > /proc/sys/net/core/rmem_max";
         sides.peer.guest().run(&["sh", "-c", sizes])?.success()?;
@@ -191,6 +226,33 @@ impl Sides {
     fn guest_talk(&self, words: &[&str]) -> Result<Ended> {
         let ended = self.peer.guest().start(&[&[TALK], words].concat()).wait(LIMIT);
         ended.success().with_context(|| self.kernel_log())
+    }
+
+    fn guest_rdma(&self, words: &[&str]) -> Result<Ended> {
+        let ended = self.peer.guest().start(&[&[RDMA], words].concat()).wait(LIMIT);
+        ended.success().with_context(|| self.kernel_log())
+    }
+
+    fn host_rdma(&self, words: &[&str]) -> Result<Ended> {
+        let ended = self.start_host(&[], &[&[&self.rdma[..]], words].concat())?.wait(LIMIT);
+        ended.success().with_context(|| self.kernel_log())
+    }
+
+    fn guest_is_target(&self, mode: &str) -> Result<()> {
+        let target = self.peer.guest().start(&[RDMA, "target", GUEST_V4, PORT]);
+        ensure!(target.wait_text(STARTS_WITHIN, |text| text.contains("serving")), "{}", target.text());
+        let done = self.host_rdma(&[mode, self.host(), GUEST_V4, PORT]).with_context(|| target.text())?;
+        target.wait(LIMIT).success()?;
+        reports_silent_operations(done, mode)
+    }
+
+    fn host_is_target(&self, mode: &str) -> Result<()> {
+        let mut target = self.start_host(&[], &[&self.rdma, "target", self.host(), PORT])?;
+        ensure!(target.wait_until(STARTS_WITHIN, |target| target.text().contains("serving")), "{}", target.text());
+        let done = self.guest_rdma(&[mode, GUEST_V4, self.host(), PORT]).with_context(|| target.text())?;
+        target.wait(LIMIT).success()?;
+        offers_by_socket_options(&done)?;
+        all_right(done)
     }
 
     fn kernel_log(&self) -> String {
@@ -317,6 +379,7 @@ impl Sides {
 struct Ends<'a> {
     lab: &'a Lab,
     talk: &'a Path,
+    rdma: &'a Path,
     who: Who,
 }
 
@@ -329,6 +392,39 @@ impl Ends<'_> {
     fn calls(&self) -> Result<()> {
         let side = self.lab.client();
         self.talk(side, &["calls", side.v4])?.wait(LIMIT).success().and_then(all_right)
+    }
+
+    fn start_rdma(&self, side: &Side, words: &[&str]) -> Result<Proc> {
+        let rdma = self.rdma.display().to_string();
+        start(self.lab, side, self.who, &[], &[&[&rdma[..]], words].concat())
+    }
+
+    fn rdma_calls(&self) -> Result<()> {
+        let side = self.lab.client();
+        for mode in ["calls", "memory"] {
+            self.start_rdma(side, &[mode, side.v4])?.wait(LIMIT).success().and_then(all_right)?;
+        }
+        Ok(())
+    }
+
+    /// The initiator's and the target's host.
+    fn hosts(&self) -> [&Side; 2] {
+        [self.lab.client(), self.lab.server()]
+    }
+
+    fn one_host(&self) -> [&Side; 2] {
+        [self.lab.client(), self.lab.client()]
+    }
+
+    fn rdma(&self, [initiator, target]: &[&Side; 2], mode: &str) -> Result<()> {
+        let mut serving = self.start_rdma(target, &["target", target.v4, PORT])?;
+        let is_serving = serving.wait_until(STARTS_WITHIN, |serving| serving.text().contains("serving"));
+        ensure!(is_serving, "{}", serving.text());
+        let ended = self.start_rdma(initiator, &[mode, initiator.v4, target.v4, PORT])?.wait(LIMIT);
+        let done = ended.success().with_context(|| serving.text())?;
+        offers_by_socket_options(&done)?;
+        reports_silent_operations(done, mode)?;
+        serving.wait(LIMIT).success().map(drop)
     }
 
     fn serve(&self, count: usize, words: &[&str]) -> Result<()> {
