@@ -14,9 +14,8 @@ use weft_tool::errno;
 
 use crate::endpoint::{Broken, Completed, Endpoint, EndpointConfig, Work};
 use crate::lending::{Lender, Loan};
-use crate::limits::{CM_STEP_MS, PEER_READS_MAX, POLLS_PER_TURN};
+use crate::limits::{CM_STEP_MS, PEER_READS_MAX, POLLS_PER_TURN, RETRIES};
 
-const RETRIES: u8 = 7;
 /// Infinite: a target posts its receives before it accepts, but loses time on other things.
 const RNR_RETRIES: u8 = 7;
 /// Requests of a command: the bind of its window, and its SEND.

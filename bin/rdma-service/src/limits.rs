@@ -30,3 +30,7 @@ pub const STATE_BYTES_MAX: u64 = 4 << 20;
 pub const DISCONNECTS_WITHIN: Duration = Duration::from_secs(20);
 /// Time between two looks whether it has ended.
 pub const DISCONNECT_POLLS_EVERY: Duration = Duration::from_millis(20);
+
+/// Retries of a request that gets no answer, on all connections. Soft-RoCE takes 7, the most, for "without end": a server of
+/// Linux's whose client was killed waits for it for ever, with all of its threads. Linux's NFS client has 6, too.
+pub const RETRIES: u8 = 6;

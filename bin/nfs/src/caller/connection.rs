@@ -13,6 +13,7 @@ use weft_abi_types::{
 use weft_client::Which;
 use weft_client::rdmacm::{CmId, CmLibrary, ConnParam, Event, EventChannel, IdKey, PeerParam, SockAddr, lookup};
 use weft_client::verbs::Pd;
+use weft_rdma_service::limits::RETRIES;
 use weft_rdma_service::{Completed, Endpoint, EndpointConfig, Work};
 use weft_rpcrdma::limits::{BACKCHANNEL_CREDITS, INLINE_PREFERRED_BYTES};
 use weft_rpcrdma::nfs::CallInfo;
@@ -28,7 +29,6 @@ use crate::protocol::rpc::system_error;
 
 /// Time limit of one step of the connection manager, in milliseconds.
 const STEP_MS: i32 = 2000;
-const RETRIES: u8 = 7;
 /// Infinite: a server posts its receives before it accepts, but loses time on other things.
 const RNR_RETRIES: u8 = 7;
 /// Batches of completions in one turn.

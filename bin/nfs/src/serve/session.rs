@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use weft_client::rdmacm::{CmId, ConnParam, PeerParam};
 use weft_client::verbs::{Buffer, Pd, Remote};
+use weft_rdma_service::limits::RETRIES;
 use weft_rdma_service::{Completed, Endpoint, EndpointConfig, Pool, Statistics, Work};
 use weft_rpcrdma::limits::{BACKCHANNEL_CREDITS, INLINE_PREFERRED_BYTES, MESSAGE_MAX_BYTES};
 use weft_rpcrdma::nfs::CallInfo;
@@ -40,7 +41,6 @@ const REPLY_HEAD: usize = 1024;
 const POLLS_PER_TURN: usize = 8;
 /// Infinite: a client posts its receives before it calls, but loses time on other things.
 const RNR_RETRIES: u8 = 7;
-const RETRIES: u8 = 7;
 
 /// Message of a call.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use weft_client::rdmacm::{CmId, ConnParam, EventChannel, lookup, readable};
 use weft_client::verbs::{Buffer, Pd};
 use weft_nvme::DiscoverySession;
 use weft_nvme::wire::{COMMAND_LEN, COMPLETION_LEN, Completion, ConnectRequest, HostMemory};
+use weft_rdma_service::limits::RETRIES;
 use weft_rdma_service::{Completed, Endpoint, EndpointConfig, Work};
 use weft_tool::errno;
 
@@ -23,7 +24,6 @@ use crate::limits::READS_IN_PROGRESS;
 const ENTRIES: u16 = 32;
 /// Time limit of one step of the connection manager, in milliseconds.
 const STEP_MS: i32 = 2000;
-const RETRIES: u8 = 7;
 /// Infinite: a target posts its receives before it accepts, but loses time on other things.
 const RNR_RETRIES: u8 = 7;
 

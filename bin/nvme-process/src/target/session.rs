@@ -4,7 +4,7 @@ use weft_client::rdmacm::{CmId, ConnParam, PeerParam};
 use weft_client::verbs::{Pd, Remote};
 use weft_nvme::wire::HostMemory;
 use weft_nvme::{Admitted, CommandKey, ControllerEvent, IoData, Operation, QueueKey, Response};
-use weft_rdma_service::limits::COMPLAINTS_MAX;
+use weft_rdma_service::limits::{COMPLAINTS_MAX, RETRIES};
 use weft_rdma_service::{
     Data, Direction, Endpoint, EndpointConfig, Piece, Statistics, TransferError, Transferred, Transfers,
 };
@@ -14,7 +14,6 @@ use crate::limits::{DATA_MEMORY_MAX, READS_IN_PROGRESS};
 
 /// Infinite: a host posts its receives before its commands, but loses time on other things.
 const RNR_RETRIES: u8 = 7;
-const RETRIES: u8 = 7;
 
 /// Operation for the threads.
 #[derive(Debug)]

@@ -10,7 +10,8 @@ use weft_abi_types::{
 };
 use weft_client::rdmacm::{CmId, ConnParam, Event, EventChannel, IdKey, lookup};
 use weft_client::verbs::Remote;
-use weft_rdma_service::{Broken, Completed, Endpoint, EndpointConfig, Work, limits::SEND_DEPTH};
+use weft_rdma_service::limits::{RETRIES, SEND_DEPTH};
+use weft_rdma_service::{Broken, Completed, Endpoint, EndpointConfig, Work};
 use weft_rds::limits::{FRAGMENT_BYTES, RECEIVES};
 use weft_rds::wire::{HEADER_LEN, PrivateData, RDS_PORT};
 use weft_rds::{OperationId, OutgoingFrame, Pair, RdmaStatus};
@@ -19,7 +20,6 @@ use weft_tool::errno;
 use super::memory::{LocalMemory, ProgramMemory, Transfer};
 use crate::limits::{POLLS_PER_TURN, READS_MAX, STEP_MS};
 
-const RETRIES: u8 = 7;
 /// Infinite: a host that is busy posts its receives later.
 const RNR_RETRIES: u8 = 7;
 

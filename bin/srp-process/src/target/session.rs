@@ -2,7 +2,7 @@
 
 use weft_client::rdmacm::{CmId, ConnParam, PeerParam};
 use weft_client::verbs::{Pd, Remote};
-use weft_rdma_service::limits::COMPLAINTS_MAX;
+use weft_rdma_service::limits::{COMPLAINTS_MAX, RETRIES};
 use weft_rdma_service::{
     Data, Direction, Endpoint, EndpointConfig, Piece, Statistics, TransferError, Transferred, Transfers,
 };
@@ -16,7 +16,6 @@ use crate::limits::{DATA_MEMORY_MAX, READS_IN_PROGRESS};
 
 /// Infinite: an initiator posts its receives before its requests, but loses time on other things.
 const RNR_RETRIES: u8 = 7;
-const RETRIES: u8 = 7;
 
 /// Operation for the threads.
 #[derive(Debug)]
