@@ -18,7 +18,7 @@ pub fn compile(lab: &Lab, compiler: &str) -> Result<String> {
     Ok(program)
 }
 
-/// Runs it under Open MPI: `layer` are options of mpirun, `way` is a variable that selects the transport.
+/// Runs it under Open MPI: `layer` are options of mpirun, `way` are variables, of which one selects the transport.
 pub fn open_mpi(lab: &Lab, who: Who, layer: &str, way: &str, processes: usize, program: &str) -> Result<()> {
     let side: &Side = lab.client();
     let devices = format!("UCX_NET_DEVICES={}:1", lab.device(side)?.name);
@@ -29,7 +29,8 @@ pub fn open_mpi(lab: &Lab, who: Who, layer: &str, way: &str, processes: usize, p
     let made = lab.start_bare(side, who, &["mkdir", "-p", &place])?.wait(LIMIT);
     ensure!(made.ok(), "{}", made.report());
     let root = ["OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"];
-    let before = [&["env", &home, &temporary], &root[..], &[devices.as_str(), way, "mpirun.openmpi"]].concat();
+    let way: Vec<_> = way.split_whitespace().collect();
+    let before = [&["env", &home, &temporary, &devices], &root[..], &way, &["mpirun.openmpi"]].concat();
     let layer: Vec<_> = layer.split_whitespace().collect();
     // Only the selected transport, and no remote shell, which would have to be installed.
     let options = ["--oversubscribe", "--mca", "plm", "isolated", "--mca", "btl", "self", "-n", &count];

@@ -4,9 +4,19 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use weft_interop::{Lab, Pair, Shape, Table, Who, skip, table};
+use weft_interop::{Lab, Pair, Shape, Table, Who, mpi, skip, table};
 
-const NEEDED: &[&str] = &["ip", "cc", "/usr/include/infiniband/verbs.h", "ib_write_lat", "ibv_rc_pingpong"];
+const NEEDED: &[&str] = &[
+    "ip",
+    "cc",
+    "/usr/include/infiniband/verbs.h",
+    "ib_write_lat",
+    "ibv_rc_pingpong",
+    "ss",
+    "ucx_perftest",
+    "mpirun.openmpi",
+    "/usr/share/doc/rdma-core/tests/run_tests.py",
+];
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/strict/unpromised.c");
 /// Programs of the C file, and what strict mode makes them say.
 const UNPROMISED: &[(&str, &str)] = &[
@@ -34,6 +44,30 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ibv_rc_pingpong", "-g 0 -e -n 200"),
     ("ibv_uc_pingpong", "-g 0 -n 50"),
     ("ibv_srq_pingpong", "-g 0 -n 200"),
+];
+
+/// Libraries that programs use instead of verbs, as scripts of both ends: DEVICE, ADDRESS and TESTS (a place for Debian's tests)
+/// are filled in.
+const SCRIPTS: &[(&str, &str)] = &[
+    (
+        "UCX, connected queue pairs",
+        "export UCX_TLS=rc_v,self UCX_NET_DEVICES=DEVICE:1; ucx_perftest -p 13737 & \
+         until ss -Htln | grep -q ':13737 '; do sleep 0.05; done; \
+         ucx_perftest ADDRESS -p 13737 -t tag_bw -n 50 -s 20000 | grep Final && wait $!",
+    ),
+    (
+        "UCX, datagrams",
+        "export UCX_TLS=ud_v,self UCX_NET_DEVICES=DEVICE:1; ucx_perftest -p 13737 & \
+         until ss -Htln | grep -q ':13737 '; do sleep 0.05; done; \
+         ucx_perftest ADDRESS -p 13737 -t ucp_put_bw -n 50 -s 20000 | grep Final && wait $!",
+    ),
+    (
+        "Debian's tests of pyverbs",
+        "test -d TESTS || { cp -r /usr/share/doc/rdma-core/tests TESTS; gunzip -f TESTS/*.gz; \
+         find TESTS -name 'test_*' ! -name test_qpex.py -delete; }; cd TESTS; T=tests.test_qpex.QpExTestCase; \
+         /usr/bin/python3 -B run_tests.py --dev DEVICE -v $T.test_qp_ex_rc_send $T.test_qp_ex_rc_rdma_write \
+         $T.test_qp_ex_rc_rdma_read $T.test_qp_ex_rc_atomic_fetch_add $T.test_qp_ex_ud_send",
+    ),
 ];
 
 #[test]
@@ -78,6 +112,26 @@ fn programs_that_rely_on_promises_pass() {
             Ok(())
         });
     }
+    for (name, script) in SCRIPTS {
+        table.case(name, || {
+            let (device, tests) = (&lab.device(lab.client())?.name, lab.file("tests").display().to_string());
+            let script = script.replace("DEVICE", device).replace("ADDRESS", lab.server().v4).replace("TESTS", &tests);
+            for seed in (1..).take(seeds) {
+                let seed: u64 = seed;
+                let env = [("WEFT_STRICT", &seed.to_string()[..])];
+                let ended = lab.run(lab.client(), Who::Root, &env, &["bash", "-c", &script])?;
+                ended.success().with_context(|| format!("seed {seed}"))?;
+            }
+            Ok(())
+        });
+    }
+    table.case("Open MPI", || {
+        let program = mpi::compile(&lab, "mpicc.openmpi")?;
+        (1..).take(seeds).try_for_each(|seed: u64| {
+            let way = format!("UCX_TLS=rc_v,self WEFT_STRICT={seed}");
+            mpi::open_mpi(&lab, Who::Root, "--mca pml ucx", &way, 2, &program).with_context(|| format!("seed {seed}"))
+        })
+    });
     table.finish();
 }
 
