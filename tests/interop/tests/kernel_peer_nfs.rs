@@ -3,7 +3,7 @@
 //! is the peer of Weft's clients: of the mount by FUSE, and of the relay.
 //!
 //! The client's tool is Debian's mount.nfs. Data is compared by sha256 on both sides. `WEFT_ALL=1` adds larger files, a longer
-//! directory, short transfers with loss, and NFSv3 through the gateway.
+//! directory, short transfers with loss, and every way and version at length (`long.rs`).
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
@@ -16,6 +16,8 @@ use weft_interop::{Peer, Table, Who, guest, product, skip, table};
 
 #[path = "kernel_peer_nfs/linux_server.rs"]
 mod linux_server;
+#[path = "kernel_peer_nfs/long.rs"]
+mod long;
 
 /// MTU of the cable.
 const CABLE: u32 = 9000;
@@ -29,6 +31,13 @@ const FILES: &[&str] = &[
     "/usr/sbin/rpcbind",
     "/usr/bin/setpriv",
     "/etc/netconfig",
+];
+/// Those that only all tests use, and their names in the guest.
+const FILES_OF_ALL: &[(&str, &str)] = &[
+    ("/usr/bin/dbench", "/usr/bin/dbench"),
+    ("/usr/share/dbench/client.txt", "/usr/share/dbench/client.txt"),
+    ("/usr/bin/git", "/usr/bin/git"),
+    ("/usr/bin/git", "/usr/bin/git-upload-pack"),
 ];
 const EXERCISE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernel_peer_nfs/exercise.c");
 
@@ -51,7 +60,7 @@ fn the_kernels_client_over_rdma() {
     if let Some(why) = guest::obstacle() {
         return skip::skip(name, &why);
     }
-    if !skip::have(name, FILES) || !skip::have(name, &["cc"]) {
+    if !skip::have(name, FILES) || !skip::have(name, &["cc", "dbench", "git"]) {
         return;
     }
     let sides = Sides::new().expect("a guest with NFS");
@@ -74,18 +83,14 @@ fn the_kernels_client_over_rdma() {
     table.case("--read-only refuses changes", || sides.read_only());
     table.case("users are those of the client, root is nobody", || sides.users());
     table.case("an ordinary user serves a directory", || sides.ordinary());
-    let versions = [("NFSv4.1", "vers=4.1,rdma"), ("NFSv3", "vers=3,rdma,nolock")];
-    for (version, options) in versions.into_iter().take(if table::all() { 2 } else { 1 }) {
-        table.case(&format!("{version} through the gateway to Linux's server"), || sides.gateway(options));
-    }
+    table.case("NFSv4.1 through the gateway to Linux's server", || sides.gateway("vers=4.1,rdma"));
     let large = if table::all() { LARGE.1 } else { LARGE.0 };
     table.case("Linux's server over RDMA, mounted by FUSE", || sides.mount_linux("hard", large));
     if table::all() {
         table.case("Linux's server, short transfers", || sides.mount_linux("rsize=16384,wsize=16384,noac", 2));
     }
-    let versions = [("NFSv4.1", "vers=4.1"), ("NFSv3", "vers=3,nolock,mountaddr=10.77.0.2,mountport=20048")];
-    for (version, options) in versions.into_iter().take(if table::all() { 2 } else { 0 }) {
-        table.case(&format!("{version} through the relay to Linux's server"), || sides.through_relay(options));
+    if table::all() {
+        long::cases(&sides, &mut table);
     }
     table.case("the kernel has nothing to complain of", || {
         let complaints = sides.peer.complaints()?;
@@ -131,6 +136,9 @@ impl Sides {
         cc.args(["-Wall", "-Werror", "-O1", "-o"]).arg(&exercise).arg(EXERCISE);
         ensure!(cc.status().context("cc runs")?.success(), "exercise.c does not compile");
         let mut files: Vec<_> = FILES.iter().map(|file| (PathBuf::from(file), (*file).to_owned())).collect();
+        if table::all() {
+            files.extend(FILES_OF_ALL.iter().map(|(from, to)| (PathBuf::from(from), (*to).to_owned())));
+        }
         files.push((exercise.clone(), "/usr/bin/exercise".to_owned()));
         let additions = Additions { files: &files, modules: MODULES };
         let peer = Peer::boot_with(agent, Driver::Rxe, additions, CABLE);
@@ -415,10 +423,7 @@ impl Sides {
         self.start_nfsd()?;
         let server = self.serve_words(&["--backend", &backend], &[])?;
         let mount = format!("mount.nfs {}:/srv {MOUNTED} -o {options},port={NFS_PORT}", self.address());
-        // MOUNT is not the gateway's: the client asks the backend's own.
-        let mountd =
-            if options.contains("vers=3") { ",mountaddr=10.77.0.2,mountport=20048,mountproto=tcp" } else { "" };
-        self.guest(&format!("{mount}{mountd}"))?;
+        self.guest(&mount)?;
         let steps = || -> Result<()> {
             let is_rdma = format!("grep ' {MOUNTED} ' /proc/mounts | grep -q proto=rdma");
             self.guest(&format!("{is_rdma}; {}", tree_and_long_directory()))?;
@@ -438,7 +443,7 @@ impl Sides {
              echo '_rpc:x:106:65534::/run/rpcbind:/bin/false' >> /etc/passwd; rpcbind
              : > /var/lib/nfs/etab; : > /var/lib/nfs/rmtab
              echo '/srv *(rw,no_root_squash,insecure,fsid=7,no_subtree_check)' > /etc/exports; exportfs -ra
-             echo '+3 +4 +4.1' > /proc/fs/nfsd/versions; echo 'tcp 2049' > /proc/fs/nfsd/portlist
+             echo '+3 +4 +4.0 +4.1' > /proc/fs/nfsd/versions; echo 'tcp 2049' > /proc/fs/nfsd/portlist
              echo 4 > /proc/fs/nfsd/threads; echo Y > /proc/fs/nfsd/v4_end_grace
              rpc.mountd -p 20048 > /tmp/mountd 2>&1; : > /tmp/nfsd",
         )

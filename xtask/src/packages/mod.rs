@@ -33,6 +33,7 @@ const NEEDED: &[(&str, &str)] = &[
     // Application middleware; `bench` compares with the first two.
     ("ucx-utils", "/usr/bin/ucx_perftest"),
     ("libfabric-bin", "/usr/bin/fi_pingpong"),
+    ("dbench", "/usr/bin/dbench"),
     ("fio", "/usr/bin/fio"),
     ("openmpi-bin", "/usr/bin/mpirun.openmpi"),
     ("libopenmpi-dev", "/usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h"),

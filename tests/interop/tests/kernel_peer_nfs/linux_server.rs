@@ -3,12 +3,12 @@
 
 use anyhow::{Context, Result, ensure};
 use weft_interop::proc::Proc;
-use weft_interop::{Who, guest_peer, product, table};
+use weft_interop::{Who, guest_peer, product};
 
-use super::{LIMIT, MOUNTED, NFS_PORT, STARTS_WITHIN, Sides};
+use super::{LIMIT, NFS_PORT, STARTS_WITHIN, Sides};
 
 /// Port of the relay.
-const RELAY_PORT: u16 = 20500;
+pub const RELAY_PORT: u16 = 20500;
 
 impl Sides {
     /// Lets the guest's server listen for RDMA.
@@ -46,32 +46,15 @@ impl Sides {
         Ok(())
     }
 
-    fn relay(&self) -> Result<Proc> {
+    /// Starts the relay.
+    pub fn relay(&self, env: &[(&str, &str)]) -> Result<Proc> {
         let lab = self.peer.lab();
         let weft = product::weft()?.display().to_string();
         let listen = format!("{}:{RELAY_PORT}", self.address());
         let words = [&weft[..], "nfs", "relay", guest_peer::GUEST_V4, "--listen", &listen];
-        let mut relay = lab.start_line(&lab.bare(lab.client(), Who::Root, &words), &[])?;
+        let mut relay = lab.start_line(&lab.bare(lab.client(), Who::Root, &words), env)?;
         let listens = relay.wait_until(STARTS_WITHIN, |proc| proc.text().contains("listening on"));
         ensure!(listens, "the relay does not listen: {}", relay.text());
         Ok(relay)
-    }
-
-    /// Mounts the guest's directory in the guest, through the relay on the host.
-    pub fn through_relay(&self, options: &str) -> Result<()> {
-        self.start_nfsd_over_rdma()?;
-        let relay = self.relay()?;
-        let mount = format!("mount.nfs {}:/srv {MOUNTED} -o {options},proto=tcp,port={RELAY_PORT}", self.address());
-        self.guest(&mount).with_context(|| relay.text())?;
-        let steps = || -> Result<()> {
-            self.guest(&super::tree_and_long_directory())?;
-            self.exercise(31, 150)
-        };
-        let done = steps();
-        self.guest(&format!("umount {} {MOUNTED}", if done.is_ok() { "" } else { "-f -l" }))?;
-        done.with_context(|| relay.text())?;
-        table::note(&format!("kernel peer, NFS: {}", relay.text().lines().next_back().unwrap_or_default()));
-        relay.kill();
-        Ok(())
     }
 }
