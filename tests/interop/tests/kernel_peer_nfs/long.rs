@@ -185,7 +185,7 @@ impl Sides {
 
     fn long_file(&self) -> Result<()> {
         let text = self.peer.guest().start(&["exercise", &format!("{MOUNTED}/long"), "7", &format!("{LONG}MiB")]);
-        let ended = text.wait(6 * LIMIT).success().with_context(|| self.kernel_log())?;
+        let ended = text.wait(12 * LIMIT).success().with_context(|| self.kernel_log())?;
         let line = ended.text.lines().next_back().unwrap_or_default();
         ensure!(line.contains("agree"), "{}", ended.text);
         table::note(&format!("kernel peer, NFS: {line}"));
