@@ -136,12 +136,10 @@ pub unsafe fn withdraw(
 ) -> Result<(), Failure> {
     // SAFETY: the caller's promise; numbers alone.
     let args: WithdrawArgs = unsafe { argument(value, length) }?;
-    match Cookie::of(args.cookie) {
-        None if socket.bound().is_none() => Err(Failure(libc::EINVAL)),
-        None => Ok(()),
-        Some(_) if socket.bound().is_none() => Err(Failure(libc::EINVAL)),
-        Some(cookie) => withdraw_key(fd, cookie.key),
+    if socket.bound().is_none() {
+        return Err(Failure(libc::EINVAL));
     }
+    Cookie::of(args.cookie).map_or(Ok(()), |cookie| withdraw_key(fd, cookie.key))
 }
 
 fn withdraw_key(fd: BorrowedFd<'_>, key: u32) -> Result<(), Failure> {
