@@ -183,18 +183,24 @@ const FIELDS: [&str; 7] = [
 const BAD: u32 = 0;
 const GOOD: u32 = 1;
 
-/// Reads a capture with tshark: the fields of each packet that passes the filter, as far as it has them.
-fn read(file: &str, filter: &str) -> Result<Vec<[Option<u32>; 7]>> {
+/// Reads a capture with tshark. Payload is data, or tshark guesses a protocol for random bytes and calls them malformed.
+fn tshark(file: &str, args: &[&str]) -> Result<String> {
     let mut command = Command::new("tshark");
-    for protocol in ["ip", "tcp", "udp"] {
-        command.args(["-o", &format!("{protocol}.check_checksum:TRUE")]);
+    command.args(["-d", "tcp.port==5008,data", "-d", "udp.port==5009,data", "-r", file]).args(args);
+    let output = command.output().context("cannot run tshark")?;
+    ensure!(output.status.success(), "tshark {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Returns the fields of each packet of IP in a capture, as far as it has them.
+fn packets(file: &str) -> Result<Vec<[Option<u32>; 7]>> {
+    let mut args = ["-Y", "ip || ipv6", "-T", "fields", "-E", "separator=,", "-E", "occurrence=f"].to_vec();
+    for checked in ["ip.check_checksum:TRUE", "tcp.check_checksum:TRUE", "udp.check_checksum:TRUE"] {
+        args.extend(["-o", checked]);
     }
-    command.args(["-r", file, "-Y", filter, "-T", "fields", "-E", "separator=,", "-E", "occurrence=f"]);
     for field in FIELDS {
-        command.args(["-e", field]);
+        args.extend(["-e", field]);
     }
-    let output = command.output()?;
-    ensure!(output.status.success(), "tshark {filter}: {}", String::from_utf8_lossy(&output.stderr));
     let number = |word: &str| match word.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => word.parse().ok(),
@@ -203,7 +209,7 @@ fn read(file: &str, filter: &str) -> Result<Vec<[Option<u32>; 7]>> {
         let mut words = line.split(',').map(number);
         std::array::from_fn(|_| words.next().flatten())
     };
-    Ok(String::from_utf8_lossy(&output.stdout).lines().map(packet).collect())
+    Ok(tshark(file, &args)?.lines().map(packet).collect())
 }
 
 /// Every packet of a capture is one of the MTU, with correct checksums.
@@ -218,8 +224,9 @@ fn capture(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
     capture.signal(Signal::INT);
     let ended = capture.wait(LIMIT).success()?;
     ensure!(ended.text.contains(", 0 dropped by the daemon"), "{}", ended.text);
-    ensure!(read(&file, "_ws.malformed")?.is_empty(), "tshark objects");
-    let packets = read(&file, "ip || ipv6")?;
+    let malformed = tshark(&file, &["-Y", "_ws.malformed", "-V"])?;
+    ensure!(malformed.is_empty(), "tshark objects to\n{malformed}");
+    let packets = packets(&file)?;
     for packet in &packets {
         let [v4, v6, sums @ .., _, _] = *packet;
         let fits = v4.unwrap_or_default() <= MTU && v6.unwrap_or_default() <= IPV6_PAYLOAD_MAX;
