@@ -46,18 +46,18 @@ const PROGRAMS: &[(&str, &str, u32)] = &[
     ("ibv_srq_pingpong", "-g 0", 200),
 ];
 
-/// Libraries that programs use instead of verbs, as scripts of both ends: DEVICE, ADDRESS, COUNT and TESTS (a place for Debian's
+/// Libraries that programs use instead of verbs, as scripts of both ends: ADAPTER, ADDRESS, COUNT and TESTS (a place for Debian's
 /// tests) are filled in.
 const SCRIPTS: &[(&str, &str)] = &[
     (
         "UCX, connected queue pairs",
-        "export UCX_TLS=rc_v,self UCX_NET_DEVICES=DEVICE:1; ucx_perftest -p 13737 & \
+        "export UCX_TLS=rc_v,self UCX_NET_DEVICES=ADAPTER:1; ucx_perftest -p 13737 & \
          until ss -Htln | grep -q ':13737 '; do sleep 0.05; done; \
          ucx_perftest ADDRESS -p 13737 -t tag_bw -n COUNT -s 20000 | grep Final && wait $!",
     ),
     (
         "UCX, datagrams",
-        "export UCX_TLS=ud_v,self UCX_NET_DEVICES=DEVICE:1; ucx_perftest -p 13737 & \
+        "export UCX_TLS=ud_v,self UCX_NET_DEVICES=ADAPTER:1; ucx_perftest -p 13737 & \
          until ss -Htln | grep -q ':13737 '; do sleep 0.05; done; \
          ucx_perftest ADDRESS -p 13737 -t ucp_put_bw -n COUNT -s 20000 | grep Final && wait $!",
     ),
@@ -65,7 +65,7 @@ const SCRIPTS: &[(&str, &str)] = &[
         "Debian's tests of pyverbs",
         "test -d TESTS || { cp -r /usr/share/doc/rdma-core/tests TESTS; gunzip -f TESTS/*.gz; \
          find TESTS -name 'test_*' ! -name test_qpex.py -delete; }; cd TESTS; T=tests.test_qpex.QpExTestCase; \
-         /usr/bin/python3 -B run_tests.py --dev DEVICE -v $T.test_qp_ex_rc_send $T.test_qp_ex_rc_rdma_write \
+         /usr/bin/python3 -B run_tests.py --dev ADAPTER -v $T.test_qp_ex_rc_send $T.test_qp_ex_rc_rdma_write \
          $T.test_qp_ex_rc_rdma_read $T.test_qp_ex_rc_atomic_fetch_add $T.test_qp_ex_ud_send",
     ),
 ];
@@ -117,7 +117,7 @@ fn programs_that_rely_on_promises_pass() {
     for (name, script) in SCRIPTS {
         table.case(name, || {
             let (device, tests) = (&lab.device(lab.client())?.name, lab.file("tests").display().to_string());
-            let script = script.replace("DEVICE", device).replace("ADDRESS", lab.server().v4).replace("TESTS", &tests);
+            let script = script.replace("ADAPTER", device).replace("ADDRESS", lab.server().v4).replace("TESTS", &tests);
             let script = script.replace("COUNT", &(50 / share).to_string());
             for seed in (1..).take(seeds) {
                 let seed: u64 = seed;
