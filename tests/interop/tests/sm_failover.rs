@@ -34,6 +34,9 @@ count = 6
 
 const CABLES: [[&str; 2]; 2] = [["left:7", "right:7"], ["left:8", "right:8"]];
 
+/// Starts a manager on a host, with a priority.
+type Start = fn(&Fabric<'_>, &Lab, &str, &str) -> Result<Proc>;
+
 /// Starts Weft's manager on a host.
 fn ours(fabric: &Fabric<'_>, lab: &Lab, host: &str, priority: &str) -> Result<Proc> {
     let weft = product::weft()?.display().to_string();
@@ -183,7 +186,6 @@ fn halves_become_whole() {
         return;
     }
     let mut table = Table::new("halves become whole");
-    type Start = fn(&Fabric<'_>, &Lab, &str, &str) -> Result<Proc>;
     let pairs: [(&str, Start, Start); 3] =
         [("ours and ours", ours, ours), ("ours and OpenSM", ours, theirs), ("OpenSM and ours", theirs, ours)];
     for (name, greater, lesser) in pairs {
@@ -194,10 +196,7 @@ fn halves_become_whole() {
 
 /// Tests managers in both halves of a subnet that is cut and joined: one in each, then the greater one alone, whose
 /// half keeps its LIDs.
-fn split_and_join(
-    greater: fn(&Fabric<'_>, &Lab, &str, &str) -> Result<Proc>,
-    lesser: fn(&Fabric<'_>, &Lab, &str, &str) -> Result<Proc>,
-) -> Result<()> {
+fn split_and_join(greater: Start, lesser: Start) -> Result<()> {
     let lab = Lab::new(Shape::Loopback)?;
     let file = lab.file("halves.toml").display().to_string();
     std::fs::write(&file, HALVES)?;
@@ -229,6 +228,53 @@ fn split_and_join(
     let said = fabric.run("node3", &["saquery", "-p", "--src-to-dst", &format!("{}:{}", all[0].1, all[7].1)])?;
     ensure!(said.ok() && said.text.contains("PathRecord"), "{}", said.report());
     Ok(())
+}
+
+/// The scenario `manager-lost`, whose minute is four seconds here.
+#[test]
+fn a_scenario_switches_the_master_off() {
+    if !skip::have("a scenario switches the master off", TOOLS) {
+        return;
+    }
+    let mut table = Table::new("manager-lost");
+    for (name, standby) in [("Weft's manager stands by", ours as Start), ("OpenSM stands by", theirs)] {
+        table.case(name, || manager_lost(standby));
+    }
+    table.finish();
+}
+
+fn manager_lost(standby: Start) -> Result<()> {
+    let lab = Lab::new(Shape::Loopback)?;
+    let fabric = Fabric::up(&lab, &["--star", "4"])?;
+    let _first = ours(&fabric, &lab, "node1", "3")?;
+    until("a master", || Ok(fabric.master("node3")?.is_some()))?;
+    let second = standby(&fabric, &lab, "node2", "2")?;
+    let host_of_master = || -> Result<Option<String>> {
+        let Some(master) = fabric.master("node3")? else { return Ok(None) };
+        Ok(fabric.lids()?.into_iter().find(|(_, lid)| *lid == master).map(|(name, _)| name))
+    };
+    let is_master = |host: &str| until(host, || Ok(host_of_master()?.as_deref() == Some(host)));
+    is_master("node1")?;
+    let text = fabric.weft(&["fault", "scenarios", "manager-lost"])?;
+    ensure!(text.contains("at = \"60s\""), "{text}");
+    let file = lab.file("manager-lost.toml").display().to_string();
+    std::fs::write(&file, text.replace("at = \"60s\"", "at = \"4s\""))?;
+    let played = std::thread::scope(|scope| {
+        let plays = scope.spawn(|| fabric.try_weft(&["fault", "run", &file, "--set", "node=node1"]));
+        let passed = is_master("node2").with_context(|| tail(&second)).and_then(|()| connects(&lab, &fabric));
+        passed.and(plays.join().map_err(|_| anyhow::anyhow!("a panic"))?)
+    })?;
+    let text = played.success()?.text;
+    ensure!(text.contains("off node1") && text.contains("on node1"), "{text}");
+    fabric.wait("node1 has a link again", |status| status["links"]["active"] == 4)
+}
+
+/// A new connection has its path record.
+fn connects(lab: &Lab, fabric: &Fabric<'_>) -> Result<()> {
+    let serve = fabric.words("node4", &["rping", "-s", "-P", "-a", "10.0.0.4"])?;
+    let _serve = lab.start_line(&serve, &[])?;
+    let connect = || fabric.run("node3", &["rping", "-c", "-a", "10.0.0.4", "-C", "1"]);
+    until("rping's server listens", || Ok(connect()?.ok()))
 }
 
 const LEFT: [&str; 4] = ["left", "node1", "node2", "node3"];
