@@ -18,6 +18,7 @@ use crate::driver::{Driver, LOOK_INTERVAL, Seen};
 use crate::engine::Engine;
 use crate::fabric;
 use crate::instruments::LedgerUpdate;
+use crate::memory;
 use crate::sources::Sources;
 use crate::spin::Spin;
 use crate::trace::{self, Kind};
@@ -65,6 +66,7 @@ pub fn start(engine: &'static Engine) -> std::io::Result<()> {
         drop(std::hint::black_box(Box::new(0u64)));
         let _ = started.send(());
         thread::sleep_precisely();
+        memory::on_background_thread();
         background.run();
     })?;
     let _ = has_started.recv_timeout(STARTS_WITHIN);

@@ -4,11 +4,14 @@
 //! The program may touch the same bytes at the same time (it must not, but it can, and a program that spins on a byte
 //! until an RDMA WRITE arrives must see it). So data is copied by the machine's own copy instructions, and atomics and
 //! the eight bytes of an ATOMIC WRITE use the processor's atomics. An access to memory that the program unmapped while
-//! it was registered raises the usual signal.
+//! it was registered raises the usual signal, with two exceptions: datagrams that the background thread receives, since no
+//! connection keeps peers from sending while a program ends, and what strict mode writes late.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use weft_link::NULL_MEMORY;
+use weft_sys::vm;
 use weft_transport::Memory;
 
 use crate::strict;
@@ -37,11 +40,29 @@ fn copy(addr: u64, data: &[u8]) {
     unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), pointer::<u8>(addr), data.len()) };
 }
 
+/// As [`copy`], as far as the memory is mapped. Costs a system call.
+fn copy_if_mapped(addr: u64, data: &[u8]) {
+    // SAFETY: as for `copy`, but for bytes that the program has unmapped.
+    if unsafe { vm::store(addr, data) }.is_err() {
+        // A filter of system calls.
+        copy(addr, data);
+    }
+}
+
+thread_local! {
+    static IS_BACKGROUND: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Notes that this is the background thread: it receives datagrams for a program that does not look.
+pub fn on_background_thread() {
+    IS_BACKGROUND.set(true);
+}
+
 /// Writes the bytes that strict mode keeps back.
 #[inline]
 pub fn place() {
     if strict::on() {
-        strict::place(&mut copy);
+        strict::place(&mut copy_if_mapped);
     }
 }
 
@@ -80,9 +101,16 @@ impl Memory for HostMemory {
             return;
         }
         if strict::on() {
-            return strict::defer(addr, data, &mut copy);
+            return strict::defer(addr, data, &mut copy_if_mapped);
         }
         copy(addr, data);
+    }
+
+    fn write_datagram(&mut self, addr: u64, data: &[u8]) {
+        if IS_BACKGROUND.get() && !is_null(addr) && !strict::on() {
+            return copy_if_mapped(addr, data);
+        }
+        self.write(addr, data);
     }
 
     fn compare_swap(&mut self, addr: u64, compare: u64, swap: u64) -> u64 {

@@ -58,6 +58,24 @@ pub fn peek(pid: i32, addr: u64, out: &mut [u8]) -> io::Result<()> {
     if count == out.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
+/// Writes to memory of this process, up to the first byte that is not mapped: where a store would raise a signal, the kernel
+/// stops. Returns the number of bytes written.
+///
+/// # Errors
+/// The kernel or a filter of system calls forbids it.
+///
+/// # Safety
+/// The program allows that the mapped bytes of the range change.
+pub unsafe fn store(addr: u64, data: &[u8]) -> io::Result<usize> {
+    let from = [Piece { addr: data.as_ptr().expose_provenance(), len: data.len() }];
+    let to = [Piece { addr: addr as usize, len: data.len() }];
+    // SAFETY: `data` is readable, and the caller allows the change.
+    match unsafe { write(std::process::id() as i32, &from, &to) } {
+        Err(error) if error.raw_os_error() == Some(libc::EFAULT) => Ok(0),
+        other => other,
+    }
+}
+
 fn lists(pieces: &[Piece]) -> (*const libc::iovec, libc::c_ulong) {
     (pieces.as_ptr().cast(), pieces.len() as libc::c_ulong)
 }
@@ -87,5 +105,26 @@ mod tests {
         let mut out = [0; 8];
         peek(pid, from.as_ptr() as u64, &mut out).unwrap();
         assert_eq!(out, [7; 8]);
+    }
+
+    #[test]
+    fn a_store_stops_where_memory_ends() {
+        const PAGE: usize = 4096;
+        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping of two pages, of which only this test knows; the second one goes.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), 2 * PAGE, rights, flags, -1, 0) };
+        assert_ne!(start, libc::MAP_FAILED);
+        let end = start.expose_provenance() + PAGE;
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::munmap(std::ptr::with_exposed_provenance_mut(end), PAGE) }, 0);
+        // SAFETY: the mapped bytes belong to this test.
+        assert_eq!(unsafe { store(end as u64 - 3, b"abc") }.unwrap(), 3);
+        let mut out = [0; 3];
+        peek(std::process::id() as i32, end as u64 - 3, &mut out).unwrap();
+        assert_eq!(&out, b"abc");
+        // SAFETY: nothing is mapped there.
+        assert_eq!(unsafe { store(end as u64, b"abc") }.unwrap(), 0);
+        // SAFETY: the test's page, which nothing refers to any more.
+        assert_eq!(unsafe { libc::munmap(start, PAGE) }, 0);
     }
 }

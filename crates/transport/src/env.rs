@@ -20,6 +20,12 @@ pub trait Memory {
     fn read(&self, addr: u64, out: &mut [u8]);
     /// Stores `data` at `addr`.
     fn write(&mut self, addr: u64, data: &[u8]);
+    /// Stores bytes of a datagram at `addr`. No connection keeps peers from sending while a program ends its queue pair, and
+    /// libraries with registration caches (UCX) unmap the memory of receives before that: bytes for memory that is not
+    /// mapped any more are dropped, as an adapter writes them to pages that nobody else has.
+    fn write_datagram(&mut self, addr: u64, data: &[u8]) {
+        self.write(addr, data);
+    }
     /// Stores `swap` if the 8 bytes at `addr` (aligned, host order) equal `compare`; returns the original value. Atomic
     /// with respect to the processor's own atomic instructions.
     fn compare_swap(&mut self, addr: u64, compare: u64, swap: u64) -> u64;

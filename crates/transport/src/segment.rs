@@ -38,12 +38,36 @@ pub(crate) fn gather<E: Env>(env: &E, pd: PdId, sges: &[Sge], offset: u64, len: 
 }
 
 /// Stores `data` at `offset` of the message that a list receives.
+#[inline]
 pub(crate) fn scatter<E: Env>(env: &mut E, pd: PdId, sges: &[Sge], offset: u64, data: &[u8]) -> Result<(), WcStatus> {
+    scatter_by(env, pd, sges, offset, data, E::Memory::write)
+}
+
+/// As [`scatter`], for bytes of a datagram.
+pub(crate) fn scatter_datagram<E: Env>(
+    env: &mut E,
+    pd: PdId,
+    sges: &[Sge],
+    offset: u64,
+    data: &[u8],
+) -> Result<(), WcStatus> {
+    scatter_by(env, pd, sges, offset, data, E::Memory::write_datagram)
+}
+
+#[inline]
+fn scatter_by<E: Env>(
+    env: &mut E,
+    pd: PdId,
+    sges: &[Sge],
+    offset: u64,
+    data: &[u8],
+    write: impl Fn(&mut E::Memory, u64, &[u8]),
+) -> Result<(), WcStatus> {
     let mut rest = data;
     for part in parts(sges, offset, data.len() as u64) {
         let addr = env.local(pd, &part, true)?;
         let (now, later) = rest.split_at(part.length as usize);
-        env.memory().write(addr, now);
+        write(env.memory(), addr, now);
         rest = later;
     }
     if rest.is_empty() { Ok(()) } else { Err(WcStatus::LocLenErr) }

@@ -135,8 +135,9 @@ impl Ud {
             Err(WcStatus::LocLenErr)
         } else {
             let header = if rx.local.is_some_and(|local| !local.global) { [0; GRH_LEN] } else { network_header(rx) };
-            segment::scatter(env, pd, &self.recv.sges, 0, &header)
-                .and_then(|()| segment::scatter(env, pd, &self.recv.sges, GRH_LEN as u64, packet.payload))
+            let sges = &self.recv.sges;
+            segment::scatter_datagram(env, pd, sges, 0, &header)
+                .and_then(|()| segment::scatter_datagram(env, pd, sges, GRH_LEN as u64, packet.payload))
         };
         let mut wc = core.wc(self.recv.wr_id, stored.err().unwrap_or_default(), WcOpcode::Recv);
         wc.byte_len = bytes as u32;

@@ -8,7 +8,8 @@ use weft_interop::{Lab, Shape, Table, Who, skip};
 
 const HEADER: &str = "/usr/include/infiniband/verbs.h";
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/c_calls");
-const PROGRAMS: [&str; 7] = ["calls", "closing", "destroyed", "disconnecting", "flush", "leaving", "memory"];
+const PROGRAMS: [&str; 8] =
+    ["calls", "closing", "destroyed", "disconnecting", "flush", "leaving", "memory", "unmapped"];
 
 #[test]
 fn c_programs_get_what_the_manual_pages_say() {
