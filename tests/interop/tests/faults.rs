@@ -33,7 +33,7 @@ fn reliable_transports_finish() {
     if !skip::have("reliable_transports_finish", &["ip", "ib_write_bw", "ibv_rc_pingpong"]) {
         return;
     }
-    let mut table = Table::new("faults");
+    let mut table = Table::sampling("faults", if table::quick() { 1 } else { 2 }, 0);
     for shape in [Shape::Two { mtu: 1500 }, Shape::Two { mtu: 9000 }] {
         let lab = Lab::new(shape).expect("a lab");
         for (row, weather) in WEATHER.iter().enumerate() {
@@ -44,7 +44,7 @@ fn reliable_transports_finish() {
                     continue;
                 }
                 let who = if (row + column) % 2 == 0 { Who::Root } else { Who::Ordinary };
-                table.case(&format!("{shape:?} {weather} {tool} {args} {who:?}"), || {
+                table.sampled(&format!("{shape:?} {weather} {tool} {args} {who:?}"), || {
                     let mut pair = Pair::new(tool, args).devices(&lab)?.who(who).within(60);
                     if tool.starts_with("ibv_") {
                         let (s, c) = (lab.device(lab.server())?.gid_v4, lab.device(lab.client())?.gid_v4);

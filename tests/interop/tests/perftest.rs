@@ -116,10 +116,10 @@ fn run(name: &'static str, shape: Shape, path: Path, turn: usize) {
         for transport in tool.transports {
             for (which, option) in options(tool, transport).into_iter().enumerate() {
                 number += 1;
-                // The plain run in every shape and on every transport; each option, or a quarter of them, in one of the shapes,
+                // The plain run in every shape and on every transport; each option, or some of them, in one of the shapes,
                 // in turn.
                 let plain = table::quick() || path != Path::SameHost;
-                let one_in = if table::all() { 3 } else { 11 };
+                let one_in = if table::all() { 3 } else { 17 };
                 if which > 0 && (plain || !(number + turn).is_multiple_of(one_in)) {
                     continue;
                 }

@@ -73,12 +73,12 @@ fn one_namespace_by_packets() {
 
 #[test]
 fn two_namespaces_mtu_1500() {
-    run("pingpong, MTU 1500", Shape::Two { mtu: 1500 }, Path::SameHost, 1);
+    run("pingpong, MTU 1500", Shape::Two { mtu: 1500 }, Path::SameHost, 3);
 }
 
 #[test]
 fn two_namespaces_mtu_9000() {
-    run("pingpong, MTU 9000", Shape::Two { mtu: 9000 }, Path::SameHost, 2);
+    run("pingpong, MTU 9000", Shape::Two { mtu: 9000 }, Path::SameHost, 4);
 }
 
 #[test]
@@ -95,12 +95,13 @@ fn loopback_interface() {
     table.finish();
 }
 
+/// Runs each case in one of five shapes, in turn; with `--all` in all of them.
 fn run(name: &'static str, shape: Shape, path: Path, turn: usize) {
     if !skip::have(name, TOOLS) {
         return;
     }
     let lab = Lab::new(shape).expect("a lab").on(path);
-    let mut table = Table::new(name);
+    let mut table = Table::sampling(name, if table::quick() { 1 } else { 5 }, turn);
     let cases = if table::quick() { &CASES[..5] } else { CASES };
     let big = if matches!(shape, Shape::Two { mtu: 9000 }) { "4096" } else { "1024" };
     for (number, (tool, options)) in cases.iter().enumerate() {
@@ -109,7 +110,7 @@ fn run(name: &'static str, shape: Shape, path: Path, turn: usize) {
         let v6 = (number + turn) % 3 == 2;
         let options = options.replace("{big}", big);
         let label = format!("{tool} {options} {who:?} {}", if v6 { "IPv6" } else { "IPv4" });
-        table.case(&label, || {
+        table.sampled(&label, || {
             let index = |side| -> anyhow::Result<usize> {
                 let device = lab.device(side)?;
                 Ok(if v6 { device.gid_v6 } else { device.gid_v4 })
