@@ -21,6 +21,16 @@ impl Sides {
         .map(drop)
     }
 
+    /// Stops the guest's server, which ends its connections and forgets its clients, and starts it again after some seconds.
+    pub fn restart_nfsd(&self) -> Result<()> {
+        self.guest(&format!(
+            "echo 0 > /proc/fs/nfsd/threads; sleep 4; echo '+3 +4 +4.0 +4.1' > /proc/fs/nfsd/versions
+             echo 'tcp 2049' > /proc/fs/nfsd/portlist; echo 'rdma {NFS_PORT}' > /proc/fs/nfsd/portlist
+             echo 4 > /proc/fs/nfsd/threads"
+        ))
+        .map(drop)
+    }
+
     /// Mounts the guest's directory on the host by FUSE.
     pub fn mount_linux(&self, options: &str, mebibytes: u32) -> Result<()> {
         self.start_nfsd_over_rdma()?;

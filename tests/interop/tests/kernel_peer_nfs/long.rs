@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
+use weft_interop::guest::GuestProc;
 use weft_interop::guest_peer::GUEST_V4;
 use weft_interop::{Table, table};
 
@@ -54,6 +55,10 @@ pub fn cases(sides: &Sides, table: &mut Table) {
         table.case(&format!("{name}: random accesses"), || way.mounted(sides, &[], || sides.exercise(41, OPERATIONS)));
         table.case(&format!("{name}: 1% loss"), || way.with_loss(sides));
         table.case(&format!("{name}: killed and back under a copy"), || way.killed(sides));
+        table.case(&format!("{name}: the client is killed under a copy"), || way.killed_client(sides));
+        if way.carrier == Carrier::Relay {
+            table.case(&format!("{name}: Linux's server stops and is back under a copy"), || way.stopped_server(sides));
+        }
     }
     table.case(&format!("{LONG} MiB, written and read"), || WAYS[0].mounted(sides, &[], || sides.long_file()));
 }
@@ -128,10 +133,9 @@ impl Way {
         }
     }
 
-    /// Our program is killed under a copy, and started again: the client's mount is hard.
-    fn killed(self, sides: &Sides) -> Result<()> {
-        let mut server = self.start(sides, &[])?;
-        self.mount(sides)?;
+    /// Mounts, and starts a copy; returns once some of it has arrived.
+    fn copying(self, sides: &Sides, server: &mut Serving) -> Result<GuestProc> {
+        self.mount(sides).with_context(|| server.0.text())?;
         sides.guest(&format!("head -c {} /dev/urandom > /tmp/data", COPIED << 20))?;
         let copy = sides.peer.guest().start(&["sh", "-ec", &format!("cp /tmp/data {MOUNTED}/copied; sync")]);
         let place = match self.carrier {
@@ -143,14 +147,48 @@ impl Way {
             _ => sides.guest(&format!("test $(stat -c %s {place}) -gt 1048576")).is_ok(),
         };
         ensure!(server.0.wait_until(LIMIT, some), "the copy did not begin");
-        server.0.signal(Signal::KILL);
-        drop(server.0.wait(STARTS_WITHIN));
-        let again = self.start(sides, &[])?;
-        copy.wait(LIMIT).success().with_context(|| again.0.text())?;
+        Ok(copy)
+    }
+
+    /// The copy is whole, and the mount goes.
+    fn compare(sides: &Sides, copy: GuestProc, server: Serving) -> Result<()> {
+        copy.wait(LIMIT).success().with_context(|| server.0.text())?;
         let compare = format!("echo 3 > /proc/sys/vm/drop_caches; cmp /tmp/data {MOUNTED}/copied; rm {MOUNTED}/copied");
         sides.guest(&compare)?;
         sides.guest(&format!("umount {MOUNTED}; rm /tmp/data"))?;
-        drop(again.0.kill());
+        drop(server.0.kill());
+        Ok(())
+    }
+
+    /// Our program is killed under a copy, and started again: the client's mount is hard.
+    fn killed(self, sides: &Sides) -> Result<()> {
+        let mut server = self.start(sides, &[])?;
+        let copy = self.copying(sides, &mut server)?;
+        server.0.signal(Signal::KILL);
+        drop(server.0.wait(STARTS_WITHIN));
+        let again = self.start(sides, &[])?;
+        Self::compare(sides, copy, again)
+    }
+
+    /// Linux's server loses its listeners, connections and state under a copy.
+    fn stopped_server(self, sides: &Sides) -> Result<()> {
+        let mut server = self.start(sides, &[])?;
+        let copy = self.copying(sides, &mut server)?;
+        sides.restart_nfsd()?;
+        Self::compare(sides, copy, server)
+    }
+
+    /// The program that copies is killed, and its mount goes: the next mount finds what was copied, and can remove it.
+    fn killed_client(self, sides: &Sides) -> Result<()> {
+        let mut server = self.start(sides, &[])?;
+        let copy = self.copying(sides, &mut server)?;
+        copy.signal(Signal::KILL);
+        sides.guest(&format!("umount -f -l {MOUNTED}"))?;
+        drop(copy.wait(LIMIT));
+        self.mount(sides).with_context(|| server.0.text())?;
+        sides.guest(&format!("test -s {MOUNTED}/copied; rm {MOUNTED}/copied; umount {MOUNTED}; rm /tmp/data"))?;
+        ensure!(server.0.running(), "our program died: {}", server.0.text());
+        drop(server.0.kill());
         Ok(())
     }
 }
