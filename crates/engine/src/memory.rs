@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use weft_link::NULL_MEMORY;
-use weft_sys::vm;
+use weft_sys::{mapping, vm};
 use weft_transport::Memory;
 
 use crate::strict;
@@ -43,9 +43,12 @@ fn copy(addr: u64, data: &[u8]) {
 /// As [`copy`], as far as the memory is mapped. Costs a system call.
 fn copy_if_mapped(addr: u64, data: &[u8]) {
     // SAFETY: as for `copy`, but for bytes that the program has unmapped.
-    if unsafe { vm::store(addr, data) }.is_err() {
-        // A filter of system calls.
-        copy(addr, data);
+    let stored = unsafe { vm::store(addr, data) }.unwrap_or(0);
+    let rest = data.get(stored..).unwrap_or_default();
+    let at = addr + stored as u64;
+    // The kernel does not copy to all memory that stores reach (a device's), and a filter of system calls may forbid it.
+    if !rest.is_empty() && mapping::check(at, rest.len() as u64, true).is_ok() {
+        copy(at, rest);
     }
 }
 
@@ -165,6 +168,19 @@ mod tests {
         memory.read(addr + 8, &mut out);
         assert_eq!(out[..8], 40u64.to_ne_bytes());
         assert_eq!(words, [0, 40, 3, 0]);
+    }
+
+    #[test]
+    fn the_background_thread_drops_datagrams_for_unmapped_memory() {
+        let word = std::thread::spawn(|| {
+            on_background_thread();
+            let (mut memory, mut word) = (HostMemory, 0u64);
+            memory.write_datagram((&raw mut word).expose_provenance() as u64, &7u64.to_ne_bytes());
+            // No program has its first page.
+            memory.write_datagram(64, &[1; 32]);
+            word
+        });
+        assert_eq!(word.join().unwrap(), 7);
     }
 
     #[test]

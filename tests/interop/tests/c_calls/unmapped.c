@@ -121,8 +121,8 @@ int main(int argc, char **argv)
 
 	MUST(argc == 3);
 	gid_index = atoi(argv[2]);
-	alarm(50);
 	MUST(pipe(there) == 0 && pipe(back) == 0 && (child = fork()) >= 0);
+	alarm(50);
 	open_end(argv[1]);
 	if (child == 0) {
 		send_all(there[0], back[1]);
