@@ -19,7 +19,7 @@ mod transport;
 
 pub use attributes::{Attributes, FileKind};
 pub use message::Handle;
-pub use mount_protocol::{MountService, root_handle};
+pub use mount_protocol::{MountService, mount_port, root_handle};
 pub use nfs::Nfs;
 pub use options::TransportOptions;
 pub use procedures::{Created, Entry, FsStat};

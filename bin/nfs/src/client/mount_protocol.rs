@@ -49,7 +49,7 @@ pub fn root_handle(nfs: &Nfs, server: &str, service: &MountService, path: &str, 
         return read_handle(&mut xdr).map_err(refused);
     }
     let host = service.host.as_deref().unwrap_or(server);
-    let port = service.port.unwrap_or_else(|| mapped(host).unwrap_or(MOUNT_PORT));
+    let port = service.port.unwrap_or_else(|| mount_port(host));
     let mut out = message::call(MOUNT_PROGRAM, MNT, by, rustix::system::uname().nodename().to_bytes());
     out.0.extend_from_slice(&arguments.0);
     let hint = || format!("MOUNT on TCP port {port} of {host}; mountport= and mountaddr= choose another");
@@ -67,6 +67,11 @@ fn read_handle(xdr: &mut Reader<'_>) -> Result<Handle, Errno> {
         0 => Handle::read(xdr).ok_or(Errno::IO),
         status => Err(errno_of(Status(status))),
     }
+}
+
+/// Returns MOUNT's TCP port on a host, as its port mapper tells; without an answer, that of mountd and of `weft nfs serve`.
+pub fn mount_port(host: &str) -> u16 {
+    mapped(host).unwrap_or(MOUNT_PORT)
 }
 
 /// Asks the port mapper for MOUNT's port.

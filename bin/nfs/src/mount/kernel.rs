@@ -11,6 +11,7 @@ use weft_tool::errno;
 
 use super::args::MountArgs;
 use super::options::MountOptions;
+use crate::client::mount_port;
 use crate::server_name::ServerName;
 
 /// Mounts a directory.
@@ -19,7 +20,7 @@ use crate::server_name::ServerName;
 /// The relay does not start, or the kernel refuses the mount.
 pub fn mount(args: &MountArgs, options: &MountOptions, directory: &Path) -> Result<()> {
     let relay = start_relay(args, options, directory)?;
-    let data = data(args, options, relay)?;
+    let data = data(args, options, relay, mount_port)?;
     let mut flags = MountFlags::empty();
     for flag in &options.flags {
         flags |= match flag.as_str() {
@@ -59,13 +60,22 @@ fn is_version_3(options: &MountOptions) -> bool {
     options.version.as_deref().unwrap_or("3").starts_with('3')
 }
 
-/// Returns the options for the kernel: the relay's address in place of the server's.
-fn data(args: &MountArgs, options: &MountOptions, relay: SocketAddr) -> Result<CString> {
+/// Returns the options for the kernel: the relay's address in place of the server's. The kernel itself would ask the port
+/// mapper alone for MOUNT's port, which some servers do without; `mount_port` finds it.
+fn data(
+    args: &MountArgs,
+    options: &MountOptions,
+    relay: SocketAddr,
+    mount_port: impl FnOnce(&str) -> u16,
+) -> Result<CString> {
     let mut words = vec![format!("addr={},port={},proto=tcp", relay.ip(), relay.port())];
     if is_version_3(options) {
         let host = options.mount_host.as_deref().unwrap_or(&args.source.host);
         let address = (host, 0).to_socket_addrs()?.next().with_context(|| format!("{host}: unknown host"))?;
         words.push(format!("vers=3,nolock,mountproto=tcp,mountaddr={}", address.ip()));
+        if options.mount_port.is_none() {
+            words.push(format!("mountport={}", mount_port(host)));
+        }
     }
     let is_mount_flag = |word: &&String| options.flags.contains(word);
     let is_given = |word: &&String| word.starts_with("mountaddr=") || word.starts_with("mountproto=");
@@ -90,7 +100,7 @@ mod tests {
         let told = |text: &str| {
             let options = MountOptions::parse(&[text.to_owned()]).expect("known");
             let relay = "127.0.0.1:4000".parse().expect("an address");
-            data(&args, &options, relay).expect("options").into_string().expect("text")
+            data(&args, &options, relay, |_| 635).expect("options").into_string().expect("text")
         };
         assert_eq!(told("rdma,port=20049,vers=4.1,ro"), "addr=127.0.0.1,port=4000,proto=tcp,vers=4.1");
         let third = told("rdma,vers=3,soft,timeo=50,mountport=7");
@@ -98,5 +108,7 @@ mod tests {
             third,
             "addr=127.0.0.1,port=4000,proto=tcp,vers=3,nolock,mountproto=tcp,mountaddr=127.0.0.1,vers=3,soft,timeo=50,mountport=7"
         );
+        let asked = told("");
+        assert!(asked.ends_with("mountaddr=127.0.0.1,mountport=635"), "{asked}");
     }
 }

@@ -15,12 +15,12 @@ use std::process::{Command, ExitStatus, Stdio};
 const META_PACKAGE: &str = "linux-image-amd64";
 
 /// Directory name suffix of an unpacked package below `target/vm`; the number changes with the choice of [`PARTS`].
-const MARK: &str = "weft-5";
+const MARK: &str = "weft-6";
 
 /// Beginnings of the names of the packages that contain a newer kernel, whose own package only depends on them.
 pub(super) const SPLIT: &[&str] = &["linux-binary-", "linux-modules-"];
 
-/// Parts of the packages to extract: the kernel, and modules for RDMA over virtio, for NFS, for iSCSI and for NVMe.
+/// Parts of the packages to extract: the kernel, and modules for RDMA over virtio, for NFS, FUSE, iSCSI and NVMe.
 const PARTS: &[&str] = &[
     "boot/vmlinuz-*",
     "lib/modules/*/kernel/arch/x86/crypto",
@@ -39,6 +39,7 @@ const PARTS: &[&str] = &[
     "lib/modules/*/kernel/fs/configfs",
     "lib/modules/*/kernel/fs/exportfs",
     "lib/modules/*/kernel/fs/fscache",
+    "lib/modules/*/kernel/fs/fuse",
     "lib/modules/*/kernel/fs/lockd",
     "lib/modules/*/kernel/fs/netfs",
     "lib/modules/*/kernel/fs/nfs",
