@@ -27,6 +27,7 @@ use super::sa_rate::{Asked, Sa, SaRate};
 use super::sleeps::Sleeps;
 use super::smp_rate::{Server, SmpRate};
 use super::statistics::Bound;
+use super::storage;
 use super::subnet;
 
 const KIB: u64 = 1 << 10;
@@ -380,9 +381,9 @@ pub const ALL: &[Case] = &[
     },
 ];
 
-/// Returns these cases and those of subnets.
+/// Returns these cases, those of subnets, and those of storage.
 pub fn all() -> impl Iterator<Item = &'static Case> {
-    ALL.iter().chain(subnet::CASES.iter().flatten())
+    ALL.iter().chain(subnet::CASES.iter().flatten()).chain(storage::cases::ALL)
 }
 
 #[cfg(test)]

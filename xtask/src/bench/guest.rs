@@ -28,8 +28,8 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 /// Time limit for a server to start listening.
 pub const LISTENS_WITHIN: Duration = Duration::from_secs(30);
 
-/// The cables: `va` to `vb` for the kernel, `wa` to `wb` in two namespaces for ours; both have the same addresses.
-const SETUP: &str = "set -e
+/// The cable of the kernel, `va` to `vb`, with both ends in one namespace.
+pub const SIDES_OF_A_CABLE: &str = "set -e
 ip link set lo up
 ip link add va mtu CABLE_MTU type veth peer name vb mtu CABLE_MTU
 ip addr add 10.1.0.1/24 dev va
@@ -53,7 +53,10 @@ ip route add 10.1.0.1 dev vb src 10.1.0.2 table 102
 ip rule add pref 100 lookup local
 ip rule del pref 0
 rdma link add KIND_a type KIND netdev va
-rdma link add KIND_b type KIND netdev vb
+rdma link add KIND_b type KIND netdev vb";
+
+/// Both cables: the kernel's, and `wa` to `wb` in two namespaces for ours; both have the same addresses.
+const SETUP: &str = "SIDES
 ip netns add a
 ip netns add b
 ip link add wa netns a mtu CABLE_MTU type veth peer name wb netns b mtu CABLE_MTU
@@ -109,7 +112,10 @@ impl GuestRoom {
             &agent,
             Additions { files: &shipped()?, ..Additions::default() },
         )?;
-        let setup = SETUP.replace("CABLE_MTU", &CABLE_MTU.to_string()).replace("KIND", protocol.driver().kind());
+        let setup = SETUP
+            .replace("SIDES", SIDES_OF_A_CABLE)
+            .replace("CABLE_MTU", &CABLE_MTU.to_string())
+            .replace("KIND", protocol.driver().kind());
         guest.run(&["sh", "-c", &setup])?.success().context("the cables in the guest")?;
         let (rxe_gids, devices) = match protocol {
             Protocol::Roce => {
@@ -153,7 +159,7 @@ fn ours_in(guest: &Guest, netns: &str, address: &str) -> Result<String> {
 
 /// Returns the files for the guest: the command, its libraries, the directory from which programs load them, and this
 /// program, for its small peers.
-fn shipped() -> Result<Vec<Extra>> {
+pub fn shipped() -> Result<Vec<Extra>> {
     let weft = product::weft()?;
     let dir = weft.parent().context("the command has no directory")?;
     let mut extra = vec![(weft.clone(), format!("{PRODUCT}/weft"))];

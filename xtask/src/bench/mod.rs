@@ -25,6 +25,7 @@ mod sa_rate;
 mod sleeps;
 mod smp_rate;
 mod statistics;
+mod storage;
 mod subnet;
 mod sweep;
 mod table;
@@ -148,7 +149,8 @@ impl Plan {
         }
         let wanted = |place: Place, name: &str| {
             let whole = format!("{}: {name}", place.name());
-            let unasked = options.quick && matches!(place, Place::Guest { .. }) || place.is_on_demand();
+            let unasked =
+                options.quick && matches!(place, Place::Guest { .. } | Place::Storage) || place.is_on_demand();
             let asked = |text: &String| !place.is_on_demand() || text.contains(&place.name());
             options.filter.as_ref().map_or(!unasked, |text| whole.contains(text.as_str()) && asked(text))
         };
@@ -203,8 +205,8 @@ impl Plan {
                     continue;
                 }
             };
-            if let Ok(guest) = room.guest() {
-                machine.guest = Some(guest.kernel().to_owned());
+            if let Some(kernel) = room.kernel() {
+                machine.guest = Some(kernel.to_owned());
             }
             for case in cases {
                 eprintln!("{}: {} ...", place.name(), case.name);

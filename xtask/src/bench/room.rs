@@ -2,6 +2,7 @@
 
 use super::cores::{Cores, pinned};
 use super::guest::{GuestRoom, Protocol};
+use super::storage::guest::StorageRoom;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use weft_interop::{Lab, Proc, Shape, Side, Who};
@@ -18,11 +19,13 @@ pub enum Place {
     Subnet { large: bool },
     /// A virtual machine whose kernel has rdma_rxe, or siw.
     Guest { protocol: Protocol },
+    /// A virtual machine whose kernel has rdma_rxe, and clients and servers of NFS and NVMe.
+    Storage,
 }
 
 impl Place {
     /// All places, in the order in which they are set up.
-    pub const ALL: [Place; 7] = [
+    pub const ALL: [Place; 8] = [
         Place::SameHost,
         Place::TwoHosts { mtu: 9000 },
         Place::TwoHosts { mtu: 1500 },
@@ -30,6 +33,7 @@ impl Place {
         Place::Subnet { large: true },
         Place::Guest { protocol: Protocol::Roce },
         Place::Guest { protocol: Protocol::Iwarp },
+        Place::Storage,
     ];
 
     /// Name for readers.
@@ -41,6 +45,7 @@ impl Place {
             Place::Subnet { large: true } => "ibsim, large".to_owned(),
             Place::Guest { protocol: Protocol::Roce } => "inside the guest".to_owned(),
             Place::Guest { protocol: Protocol::Iwarp } => "inside the guest with siw".to_owned(),
+            Place::Storage => "storage inside the guest".to_owned(),
         }
     }
 
@@ -52,7 +57,7 @@ impl Place {
     /// Returns the reason why it cannot be used on this machine.
     pub fn obstacle(self) -> Option<String> {
         match self {
-            Place::Guest { protocol: Protocol::Roce } => weft_interop::guest::obstacle(),
+            Place::Guest { protocol: Protocol::Roce } | Place::Storage => weft_interop::guest::obstacle(),
             Place::Guest { protocol: Protocol::Iwarp } => weft_interop::guest::siw::obstacle(),
             _ => None,
         }
@@ -71,6 +76,7 @@ pub struct Room {
 enum Inside {
     Lab(Lab),
     Guest(Box<GuestRoom>),
+    Storage(Box<StorageRoom>),
 }
 
 impl Room {
@@ -83,6 +89,7 @@ impl Room {
             Place::SameHost => Inside::Lab(Lab::new(Shape::One)?),
             Place::TwoHosts { mtu } => Inside::Lab(Lab::new(Shape::Two { mtu })?),
             Place::Guest { protocol } => Inside::Guest(Box::new(GuestRoom::boot(protocol)?)),
+            Place::Storage => Inside::Storage(Box::new(StorageRoom::boot()?)),
         };
         if let Inside::Lab(lab) = &inside {
             // This starts the daemons, which must not inherit a program's core.
@@ -100,7 +107,7 @@ impl Room {
     pub fn lab(&self) -> Result<&Lab> {
         match &self.inside {
             Inside::Lab(lab) => Ok(lab),
-            Inside::Guest(_) => bail!("this program runs in namespaces, not in the guest"),
+            Inside::Guest(_) | Inside::Storage(_) => bail!("this program runs in namespaces, not in a guest"),
         }
     }
 
@@ -108,7 +115,24 @@ impl Room {
     pub fn guest(&self) -> Result<&GuestRoom> {
         match &self.inside {
             Inside::Guest(guest) => Ok(guest),
-            Inside::Lab(_) => bail!("this program runs in the guest"),
+            Inside::Lab(_) | Inside::Storage(_) => bail!("this program runs in the guest"),
+        }
+    }
+
+    /// Returns the guest with storage.
+    pub fn storage(&self) -> Result<&StorageRoom> {
+        match &self.inside {
+            Inside::Storage(guest) => Ok(guest),
+            Inside::Lab(_) | Inside::Guest(_) => bail!("this program runs in the guest with storage"),
+        }
+    }
+
+    /// Returns the version of the kernel in a guest.
+    pub fn kernel(&self) -> Option<&str> {
+        match &self.inside {
+            Inside::Lab(_) => None,
+            Inside::Guest(guest) => Some(guest.kernel()),
+            Inside::Storage(guest) => Some(guest.kernel()),
         }
     }
 

@@ -118,7 +118,7 @@ impl UdpStream {
     fn segment(self) -> usize {
         match self.place {
             Place::TwoHosts { mtu } => mtu as usize - HEADERS,
-            Place::SameHost | Place::Subnet { .. } | Place::Guest { .. } => BATCH_MAX,
+            Place::SameHost | Place::Subnet { .. } | Place::Guest { .. } | Place::Storage => BATCH_MAX,
         }
     }
 }
