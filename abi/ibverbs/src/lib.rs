@@ -16,6 +16,7 @@ mod async_item;
 mod buf;
 mod builder;
 mod channel;
+mod cm_failure;
 mod compat;
 mod context;
 mod cq;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(crate) use weft_engine::Adapter;
 use weft_engine::{Awaited, ContextId, Engine, EventSink, Waited};
 use weft_hca::MrKeys;
-use weft_verbs::injection::Call;
+use weft_verbs::injection::{Call, CmFailure};
 use weft_verbs::{
     Access, CqId, DeviceAttr, DeviceId, Gid, Instant, MrId, PdId, QpAttr, QpAttrMask, QpId, QpState, SendWr,
     VerbsError, Wc,
@@ -50,6 +50,13 @@ impl Process {
     /// Whether the calling process is a forked child of the engine's process.
     pub(crate) fn is_dead(self) -> bool {
         self.0.is_dead()
+    }
+
+    /// Refuses a call of the connection manager if an injected failure strikes it, or returns the event by which its work fails.
+    pub(crate) fn may_connect(self, device: Option<DeviceId>, call: Call) -> Result<Option<CmFailure>, c_int> {
+        // Before the first device is open there are no failures.
+        let is_closed = self.0.query(|_, _| Ok(())).is_err();
+        if is_closed { Ok(None) } else { self.0.query(|hca, _| hca.may_connect(device, call)).map_err(|e| e.errno()) }
     }
 
     /// Returns the available devices.

@@ -5,13 +5,14 @@ use weft_abi_types::{
     RDMA_MAX_INIT_DEPTH, RDMA_MAX_RESP_RES, RDMA_PS_TCP, ibv_event_type, rdma_cm_id, rdma_conn_param,
 };
 use weft_cm::rdma_cm::{Command, ConnParam, Ece};
+use weft_verbs::injection::Call;
 
 use crate::complete::complete;
 use crate::device::Device;
 use crate::errors::code;
 use crate::event::give_back;
 use crate::id::Id;
-use crate::{answer, qp_state};
+use crate::{answer, failure, qp_state};
 
 /// Default retries: the maximum.
 const RETRY_COUNT_DEFAULT: u8 = 7;
@@ -46,7 +47,9 @@ unsafe fn connect(id: *mut rdma_cm_id, given: *const rdma_conn_param) -> Result<
             Ece { vendor_id: state.local_ece.vendor_id, attr_mod: state.local_ece.options }
         };
         let param = parameters(this, given)?;
-        this.order(Command::Connect { id: this.number, param, ece })?;
+        if !failure::of_work(this, Call::CmConnect)? {
+            this.order(Command::Connect { id: this.number, param, ece })?;
+        }
         this.state.lock().connect.clear();
         complete(id)
     }
@@ -68,6 +71,7 @@ unsafe fn accept(id: *mut rdma_cm_id, given: *const rdma_conn_param) -> Result<(
         }
         let device = this.device()?;
         check(this, &device, given)?;
+        failure::of_call(Some(this), Call::CmAccept)?;
         let (responder_resources, initiator_depth, ece) = {
             let mut state = this.state.lock();
             state.initiator_depth = match given {

@@ -6,13 +6,14 @@ use weft_abi_types::{
     rdma_port_space,
 };
 use weft_cm::rdma_cm::{Command, IdNumber, IdOption, PortSpace, Reply};
+use weft_verbs::injection::Call;
 
 use crate::channel::{self, Channel};
 use crate::device;
 use crate::errors::{code, fail};
 use crate::event::give_back;
 use crate::id::Id;
-use crate::{mpa, registry};
+use crate::{failure, mpa, registry};
 
 /// Creates an identifier for any type of queue pair.
 pub(crate) unsafe fn create(
@@ -23,6 +24,7 @@ pub(crate) unsafe fn create(
 ) -> Result<*mut rdma_cm_id, c_int> {
     let port_space = u16::try_from(ps).ok().and_then(PortSpace::from_number).ok_or(libc::EINVAL)?;
     device::present()?;
+    failure::of_call(None, Call::CmCreateId)?;
     let sync = channel.is_null();
     let channel = if sync { Channel::open()? } else { Channel::find(channel)? };
     let cookie = registry::cookie();

@@ -190,7 +190,7 @@ impl Device {
 }
 
 /// Returns every device that can be opened.
-fn open_all() -> Result<Vec<Arc<Device>>, c_int> {
+pub(crate) fn open_all() -> Result<Vec<Arc<Device>>, c_int> {
     let list = List::new()?;
     if list.devices().is_empty() {
         return Err(libc::ENODEV);

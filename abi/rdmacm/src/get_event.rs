@@ -5,8 +5,8 @@ use std::time::Duration;
 use weft_abi_types::{
     RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_ADDRINFO_RESOLVED, RDMA_CM_EVENT_CONNECT_ERROR,
     RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_DEVICE_REMOVAL, RDMA_CM_EVENT_ESTABLISHED,
-    RDMA_CM_EVENT_MULTICAST_ERROR, RDMA_CM_EVENT_ROUTE_ERROR, ibv_gid, rdma_cm_event, rdma_cm_event_type,
-    rdma_event_channel,
+    RDMA_CM_EVENT_MULTICAST_ERROR, RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_ROUTE_ERROR, ibv_gid, rdma_cm_event,
+    rdma_cm_event_type, rdma_event_channel,
 };
 use weft_cm::rdma_cm::{CmEvent, Command, EventKind, EventParam, JoinKind};
 
@@ -18,7 +18,7 @@ use crate::event::Event;
 use crate::group::Group;
 use crate::id::Id;
 use crate::verbs::ibv_attach_mcast;
-use crate::{answer, migrate, qp_state, record, registry};
+use crate::{answer, failure, migrate, qp_state, record, registry};
 
 /// Delay before a thread that comes to a destroyed channel gets its error. Had it come a moment earlier it would wait
 /// for good. A program that is about to exit ends meanwhile, and with its own status: rping of rdma-core 44 exits with
@@ -105,12 +105,26 @@ fn plain(id: &Id, told: &CmEvent) -> Option<Box<Event>> {
             }
             event.fill(&told.param);
         }
-        EventKind::Internal if told.param == EventParam::User(RDMA_CM_EVENT_ADDRINFO_RESOLVED.into()) => {
-            event.public.event = RDMA_CM_EVENT_ADDRINFO_RESOLVED;
-        }
+        EventKind::Internal => match told.param {
+            EventParam::User(arg) if arg == u64::from(RDMA_CM_EVENT_ADDRINFO_RESOLVED) => {
+                event.public.event = RDMA_CM_EVENT_ADDRINFO_RESOLVED;
+            }
+            EventParam::User(arg) => injected(id, arg, &mut event),
+            _ => event.fill(&told.param),
+        },
         _ => event.fill(&told.param),
     }
     Some(event)
+}
+
+/// Handles the event of an injected failure.
+fn injected(id: &Id, arg: u64, event: &mut Event) {
+    let Some(kind) = failure::event_of(arg) else { return event.fill(&EventParam::User(arg)) };
+    event.public.event = kind;
+    if kind == RDMA_CM_EVENT_REJECTED {
+        // As after a peer's REJ.
+        let _ = qp_state::to_error(id);
+    }
 }
 
 /// Handles the peer's acceptance: moves the identifier's queue pair along, which establishes the connection.

@@ -27,6 +27,7 @@ mod ep;
 mod errors;
 mod event;
 mod exports;
+mod failure;
 mod get_event;
 mod get_request;
 mod group;

@@ -9,6 +9,7 @@ use weft_abi_types::{
     rdma_cm_id, rdma_cm_join_mc_attr_ex, rdma_cm_mc_join_flags,
 };
 use weft_cm::rdma_cm::{Command, GroupNumber, JoinKind, Reply, SockAddr};
+use weft_verbs::injection::Call;
 
 use crate::complete::complete;
 use crate::errors::{code, fail};
@@ -16,7 +17,7 @@ use crate::event::give_back;
 use crate::group::Group;
 use crate::id::Id;
 use crate::verbs::ibv_detach_mcast;
-use crate::{address, registry};
+use crate::{address, failure, registry};
 
 /// Joins a group; MULTICAST_JOIN follows.
 pub unsafe extern "C" fn rdma_join_multicast(id: *mut rdma_cm_id, addr: *mut sockaddr, context: *mut c_void) -> c_int {
@@ -54,6 +55,7 @@ unsafe fn join(
 ) -> Result<(), c_int> {
     // SAFETY: the program's identifier and address.
     let (this, addr): (&Id, SockAddr) = unsafe { (Id::of_argument(id)?, address::read(addr)?) };
+    failure::of_call(Some(this), Call::CmJoinMulticast)?;
     let join = match flags {
         RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER => JoinKind::SendOnlyFullMember,
         _ => JoinKind::FullMember,

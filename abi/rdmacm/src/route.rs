@@ -3,11 +3,12 @@
 use libc::{c_int, sockaddr};
 use weft_abi_types::rdma_cm_id;
 use weft_cm::rdma_cm::{Command, Reply, RouteInfo};
+use weft_verbs::injection::Call;
 
-use crate::address;
 use crate::complete::complete;
 use crate::errors::code;
 use crate::id::Id;
+use crate::{address, failure};
 
 /// Binds to a local address; port 0 selects a free one.
 pub unsafe extern "C" fn rdma_bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr) -> c_int {
@@ -19,6 +20,7 @@ pub unsafe extern "C" fn rdma_bind_addr(id: *mut rdma_cm_id, addr: *mut sockaddr
 pub(crate) unsafe fn bind(id: *mut rdma_cm_id, addr: *const sockaddr) -> Result<(), c_int> {
     // SAFETY: the program's identifier and address.
     let (this, addr) = unsafe { (Id::of_argument(id)?, address::read(addr)?) };
+    failure::of_call(Some(this), Call::CmBindAddr)?;
     this.show(&routed(this.ask(Command::Bind { id: this.number, addr })?)?)
 }
 
@@ -45,7 +47,9 @@ pub(crate) unsafe fn resolve_addr(
         let this = Id::of_argument(id)?;
         let (dst, src) = (address::read(dst)?, address::read_optional(src)?);
         let timeout_ms = timeout_ms as u32;
-        this.order(Command::ResolveAddr { id: this.number, src, dst, timeout_ms })?;
+        if !failure::of_work(this, Call::CmResolveAddr)? {
+            this.order(Command::ResolveAddr { id: this.number, src, dst, timeout_ms })?;
+        }
         address::write(&raw mut (*id).route.addr.dst, &dst);
         complete(id)
     }
@@ -62,7 +66,9 @@ pub(crate) unsafe fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> Re
     // SAFETY: the program's identifier.
     unsafe {
         let this = Id::of_argument(id)?;
-        this.order(Command::ResolveRoute { id: this.number, timeout_ms: timeout_ms as u32 })?;
+        if !failure::of_work(this, Call::CmResolveRoute)? {
+            this.order(Command::ResolveRoute { id: this.number, timeout_ms: timeout_ms as u32 })?;
+        }
         complete(id)
     }
 }
@@ -70,10 +76,10 @@ pub(crate) unsafe fn resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> Re
 /// Listens for connection requests on the identifier's address; at most `backlog` requests may wait.
 pub unsafe extern "C" fn rdma_listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     // SAFETY: the program's identifier.
-    code(
-        unsafe { Id::of_argument(id) }
-            .and_then(|this| this.show(&routed(this.ask(Command::Listen { id: this.number, backlog })?)?)),
-    )
+    code(unsafe { Id::of_argument(id) }.and_then(|this| {
+        failure::of_call(Some(this), Call::CmListen)?;
+        this.show(&routed(this.ask(Command::Listen { id: this.number, backlog })?)?)
+    }))
 }
 
 /// Extracts addresses and route from a reply.

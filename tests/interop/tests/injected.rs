@@ -10,6 +10,9 @@ use rustix::process::Signal;
 use weft_interop::pair::DEFAULT_PORT;
 use weft_interop::{Fabric, Lab, Outcome, Pair, Shape, Table, Who, product, skip};
 
+#[path = "injected/connections.rs"]
+mod connections;
+
 const NEEDED: &[&str] = &["ip", "cc", "/usr/include/infiniband/verbs.h", "ib_write_bw", "ibv_rc_pingpong", "rping"];
 /// Time for a step of a test.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -221,6 +224,14 @@ fn a_fabric_has_failures_and_no_packets() {
             Ok(())
         });
     }
+    table.case("cm=ROUTE_ERROR", || {
+        let server = lab.start_line(&fabric.words("node1", &["rping", "-s", "-C", "5"])?, &[])?;
+        let client = fabric.words("node2", &["rping", "-c", "-C", "5", "-a", "node1"])?;
+        let client = lab.start_line(&client, &[("WEFT_FAULT", "cm=ROUTE_ERROR")])?.wait(WITHIN);
+        server.kill();
+        ensure!(!client.ok() && client.text.contains("RDMA_CM_EVENT_ROUTE_ERROR, error -110"), "{}", client.report());
+        Ok(())
+    });
     table.finish();
 }
 
@@ -315,10 +326,16 @@ fn run(lab: &Lab, tool: &str, args: &str, fault: &str) -> Result<Outcome> {
 }
 
 fn compile(lab: &Lab) -> Result<String> {
-    let program = lab.file("retry");
+    compile_source(lab, SOURCE, "-libverbs")
+}
+
+/// Compiles a C program, whose name is that of its source.
+fn compile_source(lab: &Lab, source: &str, library: &str) -> Result<String> {
+    let name = std::path::Path::new(source).file_stem().context("a source has a name")?;
+    let program = lab.file(name.to_str().context("the name is not UTF-8")?);
     let mut cc = Command::new("cc");
-    cc.args(["-Wall", "-Werror", "-O1", "-o"]).arg(&program).arg(SOURCE);
-    let status = cc.arg("-libverbs").status().context("cc runs")?;
-    ensure!(status.success(), "retry.c does not compile");
+    cc.args(["-Wall", "-Werror", "-O1", "-o"]).arg(&program).arg(source);
+    let status = cc.args([library, "-libverbs"]).status().context("cc runs")?;
+    ensure!(status.success(), "{source} does not compile");
     Ok(program.to_str().context("the lab's path is not UTF-8")?.to_owned())
 }

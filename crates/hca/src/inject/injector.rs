@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use weft_verbs::injection::{Call, Effect, Injection, errno_name, event_name, needs_acknowledgements, status_name};
+use weft_verbs::injection::{
+    Call, CmFailure, Effect, Injection, errno_name, event_name, needs_acknowledgements, status_name,
+};
 use weft_verbs::{AsyncEvent, Duration, Instant, Op, QpId, QpType, Qpn, VerbsError, WcStatus};
 
 use super::outage::{Outage, Outages};
@@ -78,7 +80,12 @@ fn following(at: Instant, now: Instant, every: Duration) -> Instant {
 
 impl Active {
     fn concerns(&self, device: &str) -> bool {
-        self.injection.scope.device.as_ref().is_none_or(|only| only == device)
+        self.concerns_any(Some(device))
+    }
+
+    /// As [`Active::concerns`], for a call that may have no device yet.
+    fn concerns_any(&self, device: Option<&str>) -> bool {
+        self.injection.scope.device.as_ref().is_none_or(|only| Some(only.as_str()) == device)
     }
 
     fn sees(&mut self, now: Instant, qp: Option<QpId>) -> bool {
@@ -158,7 +165,7 @@ impl Injector {
     pub(crate) fn on_call(
         &mut self,
         now: Instant,
-        device: &str,
+        device: Option<&str>,
         call: Call,
         qp: Option<(QpId, Qpn)>,
     ) -> Result<(), VerbsError> {
@@ -166,7 +173,7 @@ impl Injector {
         for active in &mut self.list {
             if let Effect::Errno { errno, calls } = active.injection.effect
                 && calls.has(call)
-                && active.concerns(device)
+                && active.concerns_any(device)
                 && active.sees(now, id)
                 && refusal.is_none()
             {
@@ -178,6 +185,26 @@ impl Injector {
         let qpn = qp.map(|(_, qpn)| qpn);
         self.report(now, number, qpn, format_args!("errno={} call={}", errno_name(errno), call.name()));
         Err(VerbsError::Injected(errno))
+    }
+
+    /// Decides about the work of a call of the RDMA connection manager: the event by which it fails instead of being done. All
+    /// failures count it, the first that may strike it does.
+    pub(crate) fn on_connecting(&mut self, now: Instant, device: Option<&str>, call: Call) -> Option<CmFailure> {
+        let mut verdict = None;
+        for active in &mut self.list {
+            if let Effect::Cm(failure) = active.injection.effect
+                && failure.call() == call
+                && active.concerns_any(device)
+                && active.sees(now, None)
+                && verdict.is_none()
+            {
+                active.on_strike(None);
+                verdict = Some((active.number, failure));
+            }
+        }
+        let (number, failure) = verdict?;
+        self.report(now, number, None, format_args!("cm={} call={}", failure.name(), call.name()));
+        Some(failure)
     }
 
     /// Decides about a request to a send queue: the status with which it completes instead of being carried out. All failures

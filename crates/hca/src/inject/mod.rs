@@ -13,7 +13,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use weft_verbs::injection::{Call, Injection};
+use weft_verbs::injection::{Call, CmFailure, Injection};
 use weft_verbs::{DeviceId, Instant, QpId, Qpn, SrqId, VerbsError};
 
 use crate::context::HcaContext;
@@ -31,7 +31,7 @@ impl<H: HostInterface> HcaContext<H> {
     #[cold]
     fn ask_injector(&mut self, device: DeviceId, call: Call, qp: Option<(QpId, Qpn)>) -> Result<(), VerbsError> {
         let (Some(injector), Some(device)) = (&mut self.injector, self.devices.get(&device)) else { return Ok(()) };
-        injector.on_call(self.now, &device.attr.name, call, qp)
+        injector.on_call(self.now, Some(&device.attr.name), call, qp)
     }
 }
 
@@ -90,6 +90,16 @@ impl<H: HostInterface> Hca<H> {
     /// Refuses the call if an injected failure strikes it.
     pub fn may_call(&mut self, device: DeviceId, call: Call) -> Result<(), VerbsError> {
         self.context.may_call(device, call, None)
+    }
+
+    /// Refuses a call of the RDMA connection manager if an injected failure strikes it, or returns the event by which its work
+    /// is to fail. `device` is that of the identifier, if it has one.
+    pub fn may_connect(&mut self, device: Option<DeviceId>, call: Call) -> Result<Option<CmFailure>, VerbsError> {
+        let context = &mut self.context;
+        let Some(injector) = &mut context.injector else { return Ok(None) };
+        let device = device.and_then(|device| context.devices.get(&device)).map(|device| device.attr.name.as_str());
+        injector.on_call(context.now, device, call, None)?;
+        Ok(injector.on_connecting(context.now, device, call))
     }
 
     /// Refuses a post to a shared receive queue if an injected failure strikes it.

@@ -1,7 +1,7 @@
 //! Injected failures on an adapter with a device and two queue pairs.
 
 use weft_transport::{Memory, TxBatch};
-use weft_verbs::injection::Injection;
+use weft_verbs::injection::{Call, CmFailure, Injection};
 use weft_verbs::{
     Access, AddressVector, AsyncEvent, AsyncSubject, CqId, CqInit, DeviceAttr, DeviceId, Duration, Event, Gid,
     GidEntry, GidType, Instant, Mtu, PdId, PortAttr, PortState, QpAttr, QpAttrMask as Mask, QpCap, QpId, QpInit,

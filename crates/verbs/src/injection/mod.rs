@@ -1,10 +1,10 @@
-//! Failures of verbs that a user asks for, whatever path the data takes: completion statuses, errnos of calls, and
-//! asynchronous events. One specification reads like `status=RETRY_EXC_ERR,from=100,count=1`.
+//! Failures of verbs and of the RDMA connection manager that a user asks for, whatever path the data takes: completion statuses,
+//! errnos of calls, asynchronous events, and connections that fail. One specification reads like `status=RETRY_EXC_ERR,from=100,count=1`.
 
 mod names;
 mod spec;
 
-pub use names::{Call, Calls, RequestKinds, errno_name, event_name, status_name};
+pub use names::{Call, Calls, CmFailure, RequestKinds, errno_name, event_name, status_name};
 pub use spec::InjectionError;
 
 use crate::{AsyncEvent, Duration, Errno, WcStatus};
@@ -39,6 +39,8 @@ pub enum Effect {
     },
     /// An asynchronous event is raised, and its subject fails as the event says.
     Event(AsyncEvent),
+    /// The work of a call of the RDMA connection manager is not done, and fails by this event.
+    Cm(CmFailure),
 }
 
 /// When a failure strikes. The default is always.

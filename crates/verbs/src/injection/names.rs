@@ -40,8 +40,8 @@ const EVENTS: [(&str, AsyncEvent); 14] = [
     ("GID_CHANGE", AsyncEvent::GidChange),
 ];
 
-/// Errnos that verbs report, as Linux numbers them on every processor.
-const ERRNOS: [(&str, Errno); 20] = [
+/// Errnos that verbs and the connection manager report, as Linux numbers them on every processor.
+const ERRNOS: [(&str, Errno); 24] = [
     ("EPERM", 1),
     ("ENOENT", 2),
     ("EINTR", 4),
@@ -58,10 +58,14 @@ const ERRNOS: [(&str, Errno); 20] = [
     ("ENOSPC", 28),
     ("EPROTO", 71),
     ("EOPNOTSUPP", 95),
+    ("EADDRINUSE", 98),
+    ("EADDRNOTAVAIL", 99),
     ("ENETDOWN", 100),
     ("ENETUNREACH", 101),
     ("ENOBUFS", 105),
     ("ETIMEDOUT", 110),
+    ("ECONNREFUSED", 111),
+    ("EHOSTUNREACH", 113),
 ];
 
 fn find<T: Copy + PartialEq>(table: &[(&'static str, T)], name: &str, prefix: &str, noun: &str) -> Result<T, String> {
@@ -110,7 +114,7 @@ pub fn errno_name(errno: Errno) -> &'static str {
 /// A call that can fail. Each stands for all its forms: [`Call::CreateQp`] for `ibv_create_qp_ex` and `rdma_create_qp`, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-#[allow(missing_docs)] // The names are verbs.h's.
+#[allow(missing_docs)] // The names are those of verbs.h and rdma_cma.h.
 pub enum Call {
     OpenDevice,
     AllocPd,
@@ -127,10 +131,18 @@ pub enum Call {
     PostSend,
     PostRecv,
     PostSrqRecv,
+    CmCreateId,
+    CmBindAddr,
+    CmResolveAddr,
+    CmResolveRoute,
+    CmConnect,
+    CmListen,
+    CmAccept,
+    CmJoinMulticast,
 }
 
 /// The calls in the order of their numbers.
-const CALLS: [(&str, Call); 15] = [
+const CALLS: [(&str, Call); 23] = [
     ("ibv_open_device", Call::OpenDevice),
     ("ibv_alloc_pd", Call::AllocPd),
     ("ibv_reg_mr", Call::RegMr),
@@ -146,6 +158,14 @@ const CALLS: [(&str, Call); 15] = [
     ("ibv_post_send", Call::PostSend),
     ("ibv_post_recv", Call::PostRecv),
     ("ibv_post_srq_recv", Call::PostSrqRecv),
+    ("rdma_create_id", Call::CmCreateId),
+    ("rdma_bind_addr", Call::CmBindAddr),
+    ("rdma_resolve_addr", Call::CmResolveAddr),
+    ("rdma_resolve_route", Call::CmResolveRoute),
+    ("rdma_connect", Call::CmConnect),
+    ("rdma_listen", Call::CmListen),
+    ("rdma_accept", Call::CmAccept),
+    ("rdma_join_multicast", Call::CmJoinMulticast),
 ];
 
 impl Call {
@@ -154,15 +174,61 @@ impl Call {
         name_of(&CALLS, &self)
     }
 
+    /// Returns the call of a number; one library of Weft tells another.
+    pub fn from_number(number: u32) -> Option<Call> {
+        CALLS.get(number as usize).map(|(_, call)| *call)
+    }
+
     /// Whether it is a call of an existing queue pair.
     fn is_of_queue_pair(self) -> bool {
         matches!(self, Call::ModifyQp | Call::AttachMcast | Call::PostSend | Call::PostRecv)
     }
 }
 
+/// An event of the RDMA connection manager that reports a failure, with its number in `enum rdma_cm_event_type`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[allow(missing_docs)] // The names are those of rdma_cma.h.
+pub enum CmFailure {
+    AddrError = 1,
+    RouteError = 3,
+    ConnectError = 6,
+    Unreachable = 7,
+    Rejected = 8,
+}
+
+const CM_FAILURES: [(&str, CmFailure); 5] = [
+    ("ADDR_ERROR", CmFailure::AddrError),
+    ("ROUTE_ERROR", CmFailure::RouteError),
+    ("CONNECT_ERROR", CmFailure::ConnectError),
+    ("UNREACHABLE", CmFailure::Unreachable),
+    ("REJECTED", CmFailure::Rejected),
+];
+
+impl CmFailure {
+    /// Finds an event, `REJECTED` or `RDMA_CM_EVENT_REJECTED`.
+    pub(super) fn parse(name: &str) -> Result<CmFailure, String> {
+        find(&CM_FAILURES, name, "RDMA_CM_EVENT_", "event of a failed connection")
+    }
+
+    /// Returns the event's name.
+    pub fn name(self) -> &'static str {
+        name_of(&CM_FAILURES, &self)
+    }
+
+    /// Returns the call whose work fails by this event.
+    pub fn call(self) -> Call {
+        match self {
+            CmFailure::AddrError => Call::CmResolveAddr,
+            CmFailure::RouteError => Call::CmResolveRoute,
+            CmFailure::ConnectError | CmFailure::Unreachable | CmFailure::Rejected => Call::CmConnect,
+        }
+    }
+}
+
 /// A set of calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Calls(u16);
+pub struct Calls(u32);
 
 impl Calls {
     /// Parses names with a plus between them: `ibv_reg_mr+ibv_create_qp`.
@@ -237,6 +303,10 @@ mod tests {
         for (name, value) in ERRNOS {
             assert_eq!((errno(name), errno_name(value)), (Ok(value), name));
         }
+        for (name, value) in CM_FAILURES {
+            assert_eq!((CmFailure::parse(name), value.name()), (Ok(value), name));
+        }
+        assert_eq!(Call::from_number(CALLS.len() as u32), None);
         assert_eq!(status("IBV_WC_GENERAL_ERR"), Ok(WcStatus::GeneralErr));
         assert_eq!(event("IBV_EVENT_QP_FATAL"), Ok(AsyncEvent::QpFatal));
         assert!(status("SUCCESS").unwrap_err().contains("RNR_RETRY_EXC_ERR"));
@@ -246,6 +316,7 @@ mod tests {
     fn sets_have_their_members_alone() {
         for (number, (name, call)) in CALLS.iter().enumerate() {
             assert_eq!((number, call.name()), (*call as usize, *name));
+            assert_eq!(Call::from_number(number as u32), Some(*call));
             let set = Calls::parse(name).unwrap();
             assert!(CALLS.iter().all(|(_, other)| set.has(*other) == (call == other)));
         }

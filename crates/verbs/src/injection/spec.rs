@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::names::{self, Calls, RequestKinds};
+use super::names::{self, Calls, CmFailure, RequestKinds};
 use super::{Effect, Injection, Scope};
 use crate::units::{share_ppm, time};
 use crate::{AsyncEvent, Duration, Errno, WcStatus};
@@ -23,7 +23,7 @@ impl fmt::Display for InjectionError {
         write!(
             f,
             "{}; an injected failure reads like status=RETRY_EXC_ERR,from=100,count=1 or errno=ENOMEM,call=ibv_reg_mr or \
-             event=PORT_ERR,after=2s,for=300ms",
+             event=PORT_ERR,after=2s,for=300ms or cm=REJECTED,count=2",
             self.0
         )
     }
@@ -37,6 +37,7 @@ struct Parts {
     status: Option<WcStatus>,
     errno: Option<Errno>,
     event: Option<AsyncEvent>,
+    cm: Option<CmFailure>,
     calls: Calls,
     only: RequestKinds,
     scope: Scope,
@@ -49,7 +50,7 @@ impl Injection {
         let keys = || text.split(',').map(|part| part.split('=').next().unwrap_or_default().trim());
         let of_failures = |key: &str| matches!(key, "chance" | "per" | "every" | "device");
         let of_both = |key: &str| matches!(key, "after" | "for" | "from" | "count" | "only" | "seed");
-        let names_failure = keys().any(|key| matches!(key, "status" | "errno" | "event" | "call"));
+        let names_failure = keys().any(|key| matches!(key, "status" | "errno" | "event" | "cm" | "call"));
         names_failure || keys().any(of_failures) && keys().all(|key| of_failures(key) || of_both(key))
     }
 
@@ -91,6 +92,9 @@ impl Injection {
             return Err("per=qp numbers requests: an event needs from=NUMBER with it");
         }
         let is_event = matches!(self.effect, Effect::Event(_));
+        if *per_qp && matches!(self.effect, Effect::Cm(_)) {
+            return Err("per=qp numbers requests: the connection manager's calls belong to no queue pair");
+        }
         if *per_qp && !is_event && *from == 0 && *count == 0 {
             return Err("per=qp numbers requests: it needs from=NUMBER or count=NUMBER with it");
         }
@@ -124,6 +128,7 @@ impl Parts {
             "status" => self.status = Some(names::status(value)?),
             "errno" => self.errno = Some(names::errno(value)?),
             "event" => self.event = Some(names::event(value)?),
+            "cm" => self.cm = Some(CmFailure::parse(value)?),
             "call" => self.calls = Calls::parse(value)?,
             "only" => self.only = RequestKinds::parse(value)?,
             "from" => scope.from = number("a number of a request or call")?,
@@ -154,7 +159,7 @@ impl Parts {
             "seed" => scope.seed = value.parse().map_err(|_| "a seed is a whole number of 64 bits".to_owned())?,
             _ => {
                 return Err(
-                    "no such key; there are status, errno with call, and event, which after, for, from, count, \
+                    "no such key; there are status, errno with call, event, and cm, which after, for, from, count, \
                      chance, only, per, every and device limit, and seed"
                         .to_owned(),
                 );
@@ -164,19 +169,25 @@ impl Parts {
     }
 
     fn effect(&self) -> Result<Effect, String> {
-        let effect = match (self.status, self.errno, self.event) {
-            (Some(status), None, None) => Effect::Status { status, only: self.only },
-            (None, Some(errno), None) => Effect::Errno { errno, calls: self.calls },
-            (None, None, Some(event)) => Effect::Event(event),
-            (None, None, None) if !self.calls.is_empty() => {
+        let effect = match (self.status, self.errno, self.event, self.cm) {
+            (Some(status), None, None, None) => Effect::Status { status, only: self.only },
+            (None, Some(errno), None, None) => Effect::Errno { errno, calls: self.calls },
+            (None, None, Some(event), None) => Effect::Event(event),
+            (None, None, None, Some(failure)) => Effect::Cm(failure),
+            (None, None, None, None) if !self.calls.is_empty() => {
                 return Err("call=NAME does nothing without errno=NAME".to_owned());
             }
-            (None, None, None) => {
+            (None, None, None, None) => {
                 return Err(
-                    "no failure is named: add status=NAME, or errno=NAME with call=NAME, or event=NAME".to_owned()
+                    "no failure is named: add status=NAME, or errno=NAME with call=NAME, or event=NAME, or cm=NAME"
+                        .to_owned(),
                 );
             }
-            _ => return Err("one of status, errno and event for each failure: put a semicolon between two".to_owned()),
+            _ => {
+                return Err(
+                    "one of status, errno, event and cm for each failure: put a semicolon between two".to_owned()
+                );
+            }
         };
         if self.errno.is_some() && self.calls.is_empty() {
             return Err(
@@ -214,13 +225,18 @@ mod tests {
         assert!(flap.is_timed() && flap.strikes_max() == Some(5));
         let of_calls = Injection::parse("errno=EIO,call=ibv_post_send+ibv_post_recv,count=1,per=qp").unwrap();
         assert!(of_calls.scope.per_qp);
+        let rejected = Injection::parse("cm=RDMA_CM_EVENT_REJECTED,count=2,device=rxe0").unwrap();
+        assert_eq!((rejected.effect, rejected.strikes_max()), (Effect::Cm(CmFailure::Rejected), Some(2)));
+        assert!(Injection::parse("errno=ENODEV,call=rdma_connect+rdma_accept").is_ok());
         let by_number = Injection::parse("event=QP_FATAL,from=3").unwrap();
         assert!(!by_number.is_timed() && by_number.strikes_max() == Some(1));
     }
 
     #[test]
     fn injections_differ_from_faults_in_packets() {
-        for text in ["status=X", "from=1, errno = EIO", "event=", "call=x", "every=1s,count=3", "chance=1%", "per=qp"] {
+        for text in
+            ["status=X", "from=1, errno = EIO", "event=", "cm=X", "call=x", "every=1s,count=3", "chance=1%", "per=qp"]
+        {
             assert!(Injection::is_meant_by(text), "{text}");
         }
         for text in ["", "loss=1%,from=3", "seed=1", "loss=1%,every=1s", "after=1s,for=2s"] {
@@ -238,6 +254,10 @@ mod tests {
             ("errno=12,call=ibv_reg_mr", "there are EPERM"),
             ("errno=EIO,call=ibv_destroy_qp", "no such call"),
             ("call=ibv_reg_mr", "without errno"),
+            ("cm=ESTABLISHED", "there are ADDR_ERROR"),
+            ("cm=REJECTED,call=rdma_connect", "belongs to errno"),
+            ("cm=REJECTED,event=PORT_ERR", "semicolon"),
+            ("cm=REJECTED,per=qp,count=1", "no queue pair"),
             ("event=PORT_ERR,call=ibv_reg_mr", "belongs to errno"),
             ("event=PORT_ERR,only=send", "belongs to status"),
             ("status=FATAL_ERR,event=QP_FATAL", "semicolon"),

@@ -132,3 +132,25 @@ fn a_list_of_failures_strikes_side_by_side() {
     assert_eq!(bench.hca.strikes(), [(1, 1), (2, 1), (3, 1), (4, 1)]);
     assert_eq!(bench.reports().len(), 4);
 }
+
+#[test]
+fn calls_of_the_connection_manager_fail_at_once_or_by_an_event() {
+    let failures = [
+        "cm=REJECTED,from=2,count=1",
+        "cm=UNREACHABLE,from=2,count=2",
+        "cm=ADDR_ERROR,count=1",
+        "cm=ROUTE_ERROR,count=1,device=another",
+        "errno=EINVAL,call=rdma_connect,from=5",
+    ];
+    let mut bench = Bench::new(QpType::Rc, &failures);
+    let mut connect = || bench.hca.may_connect(Some(DEVICE), Call::CmConnect);
+    let (rejected, unreachable) = (Ok(Some(CmFailure::Rejected)), Ok(Some(CmFailure::Unreachable)));
+    let seen = [connect(), connect(), connect(), connect(), connect()];
+    assert_eq!(seen, [Ok(None), rejected, unreachable, unreachable, Err(VerbsError::Injected(22))]);
+    // No device is known before addresses are resolved: failures of one device do not concern the call.
+    assert_eq!(bench.hca.may_connect(None, Call::CmResolveAddr), Ok(Some(CmFailure::AddrError)));
+    assert_eq!(bench.hca.may_connect(None, Call::CmResolveRoute), Ok(None));
+    assert_eq!(bench.hca.may_connect(Some(DEVICE), Call::CmResolveRoute), Ok(None));
+    assert_eq!(bench.hca.strikes(), [(1, 1), (2, 2), (3, 1), (4, 0), (5, 1)]);
+    assert_eq!(bench.reports()[0], "cm=REJECTED call=rdma_connect by=\"cm=REJECTED,from=2,count=1\"");
+}
