@@ -35,6 +35,7 @@ fn run() -> ExitCode {
         match name {
             "ip" => return commands::ip::run(rest),
             name if commands::kmod::is_name(name) => return commands::kmod::run(name, rest),
+            commands::mount::NAME => return commands::mount::run(rest),
             name if commands::mount_nfs::is_name(name) => return commands::mount_nfs::run(rest),
             "nmcli" => return commands::nmcli::run(rest),
             "systemctl" => return commands::systemctl::run(rest),

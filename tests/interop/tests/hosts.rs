@@ -134,6 +134,39 @@ fn files(lab: &Lab, host: &str) -> Result<PathBuf> {
     Ok(dir)
 }
 
+/// The section "Enabling NFS over RDMA on an NFS server" of RHEL's guide, with `weft nfs serve` in the place of nfs-server.
+#[test]
+fn nfs_over_rdma_is_mounted_as_the_guide_types_it() {
+    for_both("NFS of hosts", &["mount.nfs", "fusermount3"], |table, hosts, label| {
+        for (port, options) in [(None, "rdma"), (Some(20050), "rdma,port=20050")] {
+            table.case(&label(options), || nfs(hosts, port, options));
+        }
+    });
+}
+
+fn nfs(hosts: &Hosts<'_>, port: Option<u16>, options: &str) -> Result<()> {
+    let (export, mounted) = (hosts.lab.file(&format!("export-{:?}", hosts.who)), hosts.lab.file("mnt"));
+    let config = hosts.lab.file("nfs.conf");
+    std::fs::write(&config, port.map(|port| format!("[nfsd]\nrdma-port={port}\n")).unwrap_or_default())?;
+    let (export, mounted, config) = (export.display(), mounted.display(), config.display());
+    hosts.outside(&format!("mkdir -p {export}/nfs/projects {mounted}; echo text > {export}/nfs/projects/file"))?;
+    let weft = weft()?;
+    let mut server = hosts.start("node1", &format!("{weft} nfs serve --export {export} --config {config}"))?;
+    ensure!(server.wait_until(SOON, |proc| proc.text().contains("listening on port")), "{}", server.text());
+    let script = format!(
+        "set -e; mount -o {options} node1:/nfs/projects/ {mounted}; mount | grep '{mounted}'; cat {mounted}/file
+         mount -t nfs | grep -c ' type nfs (.*,proto=rdma'; echo back > {mounted}/new; umount {mounted}; mount"
+    );
+    let text = hosts.run("node2", &script)?.success().with_context(|| server.text())?.text;
+    let start = format!("node1:/nfs/projects/ on {mounted} type nfs (rw,");
+    let line = text.lines().next().unwrap_or_default();
+    ensure!(line.starts_with(&start) && line.ends_with(",proto=rdma)"), "{text}");
+    ensure!(text.contains(")\ntext\n1\n") && !text.contains("fuse.nfs"), "{text}");
+    let back = std::fs::read_to_string(format!("{export}/nfs/projects/new"))?;
+    ensure!(back == "back\n", "{back}");
+    Ok(())
+}
+
 #[test]
 fn iperf3_runs() {
     for_both("iperf3 between hosts", &["iperf3"], |table, hosts, label| {

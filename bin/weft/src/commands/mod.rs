@@ -29,6 +29,7 @@ pub mod manual;
 pub mod metrics;
 mod modules;
 pub mod monitor;
+pub mod mount;
 pub mod mount_nfs;
 pub mod nmcli;
 pub mod node;

@@ -35,7 +35,7 @@ pub struct Libraries {
     /// The system's `ip` and kmod, where this command runs inside a view: there, Weft's are at their places.
     ip_of_outer_view: Option<OwnedFd>,
     kmod_of_outer_view: Option<OwnedFd>,
-    /// On a fabric's host, `nmcli`, `systemctl` and `mount.nfs`.
+    /// On a fabric's host, `nmcli`, `systemctl`, `mount` and `mount.nfs`.
     stand_ins: Vec<StandIn>,
 }
 
@@ -64,7 +64,7 @@ impl Libraries {
 
 /// Finds the stand-ins of a fabric's host: `nmcli` concerns its network alone.
 fn stand_ins(has_network: bool) -> Vec<StandIn> {
-    let names = ["systemctl", "mount.nfs"].into_iter().chain(has_network.then_some("nmcli"));
+    let names = ["systemctl", "mount", "mount.nfs"].into_iter().chain(has_network.then_some("nmcli"));
     names.filter_map(StandIn::find).collect()
 }
 
