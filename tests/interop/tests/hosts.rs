@@ -151,7 +151,8 @@ fn nfs(hosts: &Hosts<'_>, port: Option<u16>, options: &str) -> Result<()> {
     let (export, mounted, config) = (export.display(), mounted.display(), config.display());
     hosts.outside(&format!("mkdir -p {export}/nfs/projects {mounted}; echo text > {export}/nfs/projects/file"))?;
     let weft = weft()?;
-    let mut server = hosts.start("node1", &format!("{weft} nfs serve --export {export} --config {config}"))?;
+    let mut server =
+        hosts.start("node1", &format!("{weft} nfs serve --export {export} --no-root-squash --config {config}"))?;
     ensure!(server.wait_until(SOON, |proc| proc.text().contains("listening on port")), "{}", server.text());
     let script = format!(
         "set -e; mount -o {options} node1:/nfs/projects/ {mounted}; mount | grep '{mounted}'; cat {mounted}/file

@@ -43,10 +43,8 @@ pub fn serve(args: &MountArgs, options: &MountOptions, directory: &Path) -> Resu
     let place = directory.to_path_buf();
     std::thread::Builder::new().name("nfs-signals".to_owned()).spawn(move || end_by(&signals, &place))?;
     read_ahead(directory);
-    outln!("weft nfs mount: {} on {}", args.source, directory.display());
-    if args.detached {
-        detached::ready()?;
-    }
+    let (source, place, is_detached) = (args.source.to_string(), directory.to_path_buf(), args.detached);
+    std::thread::Builder::new().name("nfs-ready".to_owned()).spawn(move || announce(&source, &place, is_detached))?;
     session.run().with_context(|| format!("{}", directory.display()))
 }
 
@@ -104,6 +102,17 @@ fn config(args: &MountArgs, options: &MountOptions) -> Config {
         config.mount_options.push(MountOption::DefaultPermissions);
     }
     config
+}
+
+/// Tells that the directory is mounted, once the kernel knows its attributes. Before, it takes the directory to be user 0's. In a
+/// user namespace without a user 0 it would refuse to create a file there (EACCES) without asking this process.
+fn announce(source: &str, directory: &Path, is_detached: bool) {
+    // A server that fails now fails the first program, too.
+    let _ = std::fs::metadata(directory);
+    outln!("weft nfs mount: {source} on {}", directory.display());
+    if is_detached && let Err(error) = detached::ready() {
+        errln!("weft nfs mount: {error:#}");
+    }
 }
 
 /// Returns the reason of a failed mount. Errors of fusermount3 are its own lines.
