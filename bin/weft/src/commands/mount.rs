@@ -35,7 +35,7 @@ fn listing(args: &[OsString]) -> Option<Vec<OsString>> {
     while let Some(word) = words.next() {
         let word = word?;
         let types = match word {
-            "-l" | "--show-labels" => None,
+            "-l" | "--show-labels" | "-v" | "--verbose" => None,
             "-t" | "--types" => Some(words.next()??),
             _ => Some(word.strip_prefix("--types=").or_else(|| word.strip_prefix("-t"))?),
         };
@@ -91,11 +91,22 @@ mod tests {
     #[test]
     fn only_lists_are_changed() {
         assert_eq!(listed("").as_deref(), Some(""));
+        assert_eq!(listed("-v").as_deref(), Some("-v"));
         assert_eq!(listed("-l -t nfs,ext4").as_deref(), Some("-l -t nfs,ext4,fuse.nfs"));
         assert_eq!(listed("--types=nonfs").as_deref(), Some("-t nonfs,fuse.nfs"));
         assert_eq!(listed("-tnfs").as_deref(), Some("-t nfs,fuse.nfs"));
         assert_eq!(listed("-t ext4").as_deref(), Some("-t ext4"));
-        for other in ["-a", "-a -t nfs", "-t nfs server:/ /mnt", "/mnt", "-o rdma s:/ /mnt", "--bind a b", "-t"] {
+        for other in [
+            "-a",
+            "-a -t nfs",
+            "-t nfs server:/ /mnt",
+            "/mnt",
+            "-o rdma s:/ /mnt",
+            "--bind a b",
+            "-v -o rdma s:/ /mnt",
+            "-V",
+            "-t",
+        ] {
             assert_eq!(listed(other), None, "{other}");
         }
     }
