@@ -115,6 +115,9 @@ fn programs_end_when_they_cannot_connect() {
         table.case(&format!("server \"{of_server}\" client \"{of_client}\""), || {
             let words = ["rping", "-s", "-C", "5"];
             let mut server = lab.start(lab.server(), Who::Root, &[("WEFT_FAULT", of_server)], &words)?;
+            if !["rdma_bind_addr", "rdma_listen"].iter().any(|call| of_server.contains(call)) {
+                wait_for_listener(&lab)?;
+            }
             let words = ["rping", "-c", "-C", "5", "-a", lab.server().v4];
             let client = lab.run(lab.client(), Who::Root, &[("WEFT_FAULT", of_client)], &words)?;
             let is_told = of_server.is_empty() || server.wait_until(WITHIN, |proc| proc.text().contains(text));
