@@ -54,9 +54,12 @@ impl Process {
 
     /// Refuses a call of the connection manager if an injected failure strikes it, or returns the event by which its work fails.
     pub(crate) fn may_connect(self, device: Option<DeviceId>, call: Call) -> Result<Option<CmFailure>, c_int> {
-        // Before the first device is open there are no failures.
-        let is_closed = self.0.query(|_, _| Ok(())).is_err();
-        if is_closed { Ok(None) } else { self.0.query(|hca, _| hca.may_connect(device, call)).map_err(|e| e.errno()) }
+        match self.0.query(|hca, _| hca.may_connect(device, call)) {
+            Err(VerbsError::Injected(errno)) => Err(errno),
+            // Before the first device is open there are no failures.
+            Err(_) => Ok(None),
+            Ok(failure) => Ok(failure),
+        }
     }
 
     /// Returns the available devices.

@@ -101,17 +101,7 @@ pub struct GuestRoom {
 impl GuestRoom {
     /// Boots the guest with the built product.
     pub fn boot(protocol: Protocol) -> Result<GuestRoom> {
-        let agent = product::target().join("debug/weft-guest");
-        crate::cargo::run(&["build", "-q", "-p", "weft-interop", "--bin", "weft-guest"], &[])?;
-        let lab = Lab::new(Shape::Tap { mtu: MTU })?;
-        let side = lab.client();
-        let place = Place { enter: lab.bare(side, Who::Root, &[]), tap: side.interface.to_owned() };
-        let guest = Guest::boot_with(
-            &place,
-            protocol.driver(),
-            &agent,
-            Additions { files: &shipped()?, ..Additions::default() },
-        )?;
+        let (guest, lab) = boot(protocol.driver(), &[], &[])?;
         let setup = SETUP
             .replace("SIDES", SIDES_OF_A_CABLE)
             .replace("CABLE_MTU", &CABLE_MTU.to_string())
@@ -137,6 +127,19 @@ impl GuestRoom {
     }
 }
 
+/// Boots a guest with the built product, and further files and modules. The lab is the namespace that the guest runs in.
+pub fn boot(driver: Driver, files: &[Extra], modules: &[&str]) -> Result<(Guest, Lab)> {
+    let agent = product::target().join("debug/weft-guest");
+    crate::cargo::run(&["build", "-q", "-p", "weft-interop", "--bin", "weft-guest"], &[])?;
+    let lab = Lab::new(Shape::Tap { mtu: MTU })?;
+    let side = lab.client();
+    let place = Place { enter: lab.bare(side, Who::Root, &[]), tap: side.interface.to_owned() };
+    let mut all = shipped()?;
+    all.extend_from_slice(files);
+    let guest = Guest::boot_with(&place, driver, &agent, Additions { files: &all, modules })?;
+    Ok((guest, lab))
+}
+
 /// Returns the indices of the IPv4 addresses in the GID tables of both rxe devices.
 fn rxe_gids(guest: &Guest) -> Result<[usize; 2]> {
     let rxe = guest.run(&["ibv_devinfo", "-v"])?.success()?.text;
@@ -159,7 +162,7 @@ fn ours_in(guest: &Guest, netns: &str, address: &str) -> Result<String> {
 
 /// Returns the files for the guest: the command, its libraries, the directory from which programs load them, and this
 /// program, for its small peers.
-pub fn shipped() -> Result<Vec<Extra>> {
+fn shipped() -> Result<Vec<Extra>> {
     let weft = product::weft()?;
     let dir = weft.parent().context("the command has no directory")?;
     let mut extra = vec![(weft.clone(), format!("{PRODUCT}/weft"))];

@@ -2,8 +2,9 @@
 //! kernel's client look: `type nfs (...,proto=rdma)`. FUSE, which carries them, tells neither the type nor the transport.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::process::{Command, ExitCode, Output};
+
+use weft_tool::output;
 
 use super::stand_in::{become_original, original_command};
 
@@ -61,11 +62,15 @@ fn print_list(mut command: Command) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let text = String::from_utf8_lossy(&stdout);
-    let list: String = text.split_inclusive('\n').map(shown).collect();
-    let written = io::stdout().write_all(list.as_bytes()).and_then(|()| io::stderr().write_all(&stderr));
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    if written.is_ok() { ExitCode::from(code) } else { ExitCode::FAILURE }
+    for line in stdout.split_inclusive(|byte| *byte == b'\n') {
+        // Names of directories may be any bytes.
+        match std::str::from_utf8(line) {
+            Ok(text) => output::print(&shown(text)),
+            Err(_) => output::print_bytes(line),
+        }
+    }
+    output::complain_text(&String::from_utf8_lossy(&stderr));
+    ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
 /// Returns a line of the list as it is for the kernel's client, if it is a mount of ours.

@@ -3,17 +3,15 @@
 //! Linux's rxe works in the first network namespace alone. There `va` and `vb` are the two ends of a cable for Linux's own
 //! pairs; `xa` there and `xb` in namespace `c` are a cable from Linux's clients to our servers. All data is in memory.
 
-use super::super::guest::{SIDES_OF_A_CABLE, shipped, words_of};
+use super::super::guest::{SIDES_OF_A_CABLE, boot, words_of};
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 use std::time::Duration;
-use weft_interop::guest::{Additions, Driver, Guest, GuestProc, Place};
-use weft_interop::{Lab, Shape, Who, product, skip};
+use weft_interop::guest::{Driver, Guest, GuestProc};
+use weft_interop::{Lab, skip};
 
 /// Directory of our product in the guest.
 pub const WEFT: &str = "/weft/weft";
-/// MTU of the card that joins the guest to the host, which carries no traffic here.
-const MTU: u32 = 1500;
 /// Time limit of one step: emulation is slow.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Size of each file and disk in mebibytes.
@@ -81,16 +79,14 @@ echo 1 > subsystems/DISK/attr_allow_any_host
 echo /data/linux > subsystems/DISK/namespaces/1/device_path
 echo 1 > subsystems/DISK/namespaces/1/buffered_io
 echo 1 > subsystems/DISK/namespaces/1/enable
-for port in 1:rdma:10.1.0.2:4420 2:tcp:10.1.0.2:4420 3:tcp:127.0.0.1:4422; do
-    IFS=: read number transport address service <<- END
-$port
-END
-    mkdir ports/$number
-    echo $transport > ports/$number/addr_trtype
-    echo ipv4 > ports/$number/addr_adrfam
-    echo $address > ports/$number/addr_traddr
-    echo $service > ports/$number/addr_trsvcid
-    ln -s subsystems/DISK ports/$number/subsystems/DISK
+for port in '1 rdma 10.1.0.2 4420' '2 tcp 10.1.0.2 4420' '3 tcp 127.0.0.1 4422'; do
+    set -- $port
+    mkdir ports/$1
+    echo $2 > ports/$1/addr_trtype
+    echo ipv4 > ports/$1/addr_adrfam
+    echo $3 > ports/$1/addr_traddr
+    echo $4 > ports/$1/addr_trsvcid
+    ln -s subsystems/DISK ports/$1/subsystems/DISK
 done
 mount -t nfsd nfsd /proc/fs/nfsd
 echo '_rpc:x:106:65534::/run/rpcbind:/bin/false' >> /etc/passwd
@@ -123,14 +119,8 @@ pub fn missing() -> Option<&'static str> {
 impl StorageRoom {
     /// Boots the guest with the built product, and starts all servers.
     pub fn boot() -> Result<StorageRoom> {
-        let agent = product::target().join("debug/weft-guest");
-        crate::cargo::run(&["build", "-q", "-p", "weft-interop", "--bin", "weft-guest"], &[])?;
-        let lab = Lab::new(Shape::Tap { mtu: MTU })?;
-        let side = lab.client();
-        let place = Place { enter: lab.bare(side, Who::Root, &[]), tap: side.interface.to_owned() };
-        let mut files = shipped()?;
-        files.extend(FILES.iter().map(|(file, _)| (PathBuf::from(file), (*file).to_owned())));
-        let guest = Guest::boot_with(&place, Driver::Rxe, &agent, Additions { files: &files, modules: MODULES })?;
+        let files: Vec<_> = FILES.iter().map(|(file, _)| (PathBuf::from(file), (*file).to_owned())).collect();
+        let (guest, lab) = boot(Driver::Rxe, &files, MODULES)?;
         let setup = SETUP.replace("SIDES", &SIDES_OF_A_CABLE.replace("CABLE_MTU", "4200").replace("KIND", "rxe"));
         let setup = setup.replace("MEBIBYTES", &MEBIBYTES.to_string()).replace("DISK", DISK);
         guest.start(&["sh", "-ec", &setup]).wait(LIMIT).success().context("servers in the guest")?;

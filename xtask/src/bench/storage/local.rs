@@ -6,7 +6,7 @@
 use super::super::program::{Program, figure_of, unless_installed};
 use super::super::room::Room;
 use super::super::unit::Unit;
-use super::{DEPTH, Pattern, read_figure};
+use super::{DEPTH, Pattern, nbd_uri, read_figure};
 use anyhow::Result;
 use weft_interop::{Who, product};
 
@@ -35,7 +35,7 @@ pub struct LocalDisk {
 
 impl LocalDisk {
     /// Returns the shell commands that serve `$D/disk`, and the URI of the export.
-    fn serve(&self) -> (String, &'static str) {
+    fn serve(&self) -> (String, String) {
         match self.way {
             Way::Ours => (
                 format!(
@@ -43,10 +43,10 @@ impl LocalDisk {
                      for n in $(seq 100); do grep -q 'listening on port' $D/log && break; sleep 0.1; done
                      $W nvme connect -a 127.0.0.1 -n {DISK} >&2"
                 ),
-                "$($W nvme list -o json | sed -n 's/.*\"NbdUri\": *\"\\([^\"]*\\)\".*/\\1/p')",
+                nbd_uri("$W"),
             ),
-            Way::Tcp => (qemu("-b 127.0.0.1"), "nbd://127.0.0.1"),
-            Way::Unix => (qemu("-k $D/sock"), "nbd+unix:///?socket=$D/sock"),
+            Way::Tcp => (qemu("-b 127.0.0.1"), "nbd://127.0.0.1".to_owned()),
+            Way::Unix => (qemu("-k $D/sock"), "nbd+unix:///?socket=$D/sock".to_owned()),
         }
     }
 

@@ -106,9 +106,9 @@ impl Storage {
             Pair::TcpHere => connect("tcp", "127.0.0.1", loopback),
             Pair::OursHere | Pair::RelayHere => {
                 let up = format!("{WEFT} nvme connect -a {OURS} -n {DISK} > /dev/null");
-                let uri = format!("{WEFT} nvme list -o json | sed -n 's/.*\"NbdUri\": *\"\\([^\"]*\\)\".*/\\1/p'");
+                let uri = nbd_uri(WEFT);
                 let down = format!("{WEFT} nvme disconnect -n {DISK} > /dev/null");
-                (up, format!("--ioengine=nbd --uri=\"$({uri})\""), down)
+                (up, format!("--ioengine=nbd --uri=\"{uri}\""), down)
             }
         }
     }
@@ -148,6 +148,11 @@ impl Storage {
         let text = room.script(is_ours, &script)?;
         read_figure(&text, self.pattern)
     }
+}
+
+/// Returns the shell's words for the URI of the first disk of `weft nvme connect`.
+fn nbd_uri(weft: &str) -> String {
+    format!("$({weft} nvme list -o json | sed -n 's/.*\"NbdUri\": *\"\\([^\"]*\\)\".*/\\1/p')")
 }
 
 /// Returns the bandwidth of fio's report.
