@@ -1,19 +1,18 @@
 //! Failures that a user injects (`WEFT_FAULT`, `weft fault`): a call fails with an errno, or its work with an event. Nothing reaches
 //! the daemon, and the peer, then. The verbs library decides, since it has the failures of the process.
 
-use libc::c_int;
+use libc::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::LazyLock;
 use weft_abi_types::{
     IBV_TRANSPORT_IWARP, RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_CONNECT_ERROR, RDMA_CM_EVENT_INTERNAL,
-    RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_ROUTE_ERROR, RDMA_CM_EVENT_UNREACHABLE, rdma_cm_event_type,
+    RDMA_CM_EVENT_REJECTED, RDMA_CM_EVENT_ROUTE_ERROR, RDMA_CM_EVENT_UNREACHABLE, ibv_context, rdma_cm_event_type,
 };
 use weft_cm::rdma_cm::Command;
 use weft_verbs::injection::Call;
 
 use crate::device;
 use crate::id::Id;
-use crate::verbs::weft_cm_failure;
 
 /// Reason of a REJ with which a program refuses a connection (IBA 12.6.7.2: consumer reject).
 const REJECT_CONSUMER: c_int = 28;
@@ -26,6 +25,17 @@ const EVENTS: [rdma_cm_event_type; 5] = [
     RDMA_CM_EVENT_UNREACHABLE,
     RDMA_CM_EVENT_REJECTED,
 ];
+
+/// Weft's own function of its `libibverbs.so.1`.
+type Decide = unsafe extern "C" fn(*mut ibv_context, u32, *mut rdma_cm_event_type) -> c_int;
+
+/// The function, looked up at run time: this library must also load beside another verbs library, where `ldd` looks, for instance.
+static DECIDE: LazyLock<Option<Decide>> = LazyLock::new(|| {
+    // SAFETY: a name that ends with a zero.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"weft_cm_failure".as_ptr()) };
+    // SAFETY: the function of this name has this type; null becomes `None`.
+    unsafe { std::mem::transmute::<*mut c_void, Option<Decide>>(found) }
+});
 
 /// Whether the program's own environment has failures of this library's calls. They begin when it opens its first device, which
 /// other programs need only to resolve an address.
@@ -54,6 +64,7 @@ pub(crate) fn event_of(arg: u64) -> Option<rdma_cm_event_type> {
 }
 
 fn decide(id: Option<&Id>, call: Call) -> Result<Option<rdma_cm_event_type>, c_int> {
+    let Some(decide) = *DECIDE else { return Ok(None) };
     let device = id.and_then(|id| id.device().ok());
     if device.is_none() && *BEGIN_EARLY {
         // Without a device the call itself tells the program.
@@ -62,7 +73,7 @@ fn decide(id: Option<&Id>, call: Call) -> Result<Option<rdma_cm_event_type>, c_i
     let context = device.map_or(null_mut(), |device| device.verbs);
     let mut event = rdma_cm_event_type::MAX;
     // SAFETY: an open context or null, and a place for the event.
-    match unsafe { weft_cm_failure(context, call as u32, &mut event) } {
+    match unsafe { decide(context, call as u32, &mut event) } {
         0 => Ok(EVENTS.contains(&event).then_some(event)),
         errno => Err(errno),
     }

@@ -4,13 +4,11 @@
 use libc::{c_int, c_void};
 use weft_abi_types::{
     be64, ibv_comp_channel, ibv_context, ibv_cq, ibv_device, ibv_device_attr, ibv_ece, ibv_gid, ibv_pd, ibv_qp,
-    ibv_qp_attr, ibv_srq, rdma_cm_event_type,
+    ibv_qp_attr, ibv_srq,
 };
 
 #[link(name = "ibverbs", kind = "dylib")]
 unsafe extern "C" {
-    /// Weft's own, in a private version node.
-    pub(crate) fn weft_cm_failure(context: *mut ibv_context, call: u32, event: *mut rdma_cm_event_type) -> c_int;
     pub(crate) fn ibv_get_device_list(num_devices: *mut c_int) -> *mut *mut ibv_device;
     pub(crate) fn ibv_free_device_list(list: *mut *mut ibv_device);
     pub(crate) fn ibv_get_device_guid(device: *mut ibv_device) -> be64;
