@@ -1,6 +1,6 @@
-//! Faults of one program on queue pair 1, which all programs share: drops, duplicates or delays datagrams for a program
-//! that requests faults (`WEFT_FAULT`), and no other program's datagrams. A corrupted datagram counts as lost, since
-//! its ICRC fails.
+//! Faults of one program on queue pair 1, which all programs share: drops, duplicates or delays datagrams for or of a
+//! program that requests faults (`WEFT_FAULT`), and no other program's datagrams. A corrupted datagram counts as lost,
+//! since its ICRC fails.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -8,14 +8,16 @@ use std::time::Instant;
 use weft_link::FaultSpec;
 use weft_link::wrap::fault::{Dice, Effects, Flow, LATE_MAX};
 use weft_mad::{GmpAddress, MadBytes};
+use weft_wire::mad::GSI_QPN;
 use weft_wire::opcode::{Kind, Opcode, Service};
+use weft_wire::pcapng::Direction;
 
 use crate::slots::ClientId;
 
 /// Maximum number of datagrams held back; more are lost, as in a queue that overflows.
 const HELD_MAX: usize = 4096;
 
-/// A program's faults and their random numbers, since its first datagram.
+/// A program's faults, and the random numbers of those in one direction since its first datagram.
 #[derive(Debug)]
 struct Draws {
     begun: Instant,
@@ -24,15 +26,17 @@ struct Draws {
 }
 
 impl Draws {
-    fn new(now: Instant, faults: &[(u32, FaultSpec)]) -> Draws {
-        let dice = faults.iter().map(|(_, fault)| Dice::new(*fault)).collect();
+    fn new(now: Instant, direction: Direction, faults: &[(u32, FaultSpec)]) -> Draws {
+        let strike_here = faults.iter().filter(|(_, fault)| fault.scope.direction == direction);
+        let dice = strike_here.map(|(_, fault)| Dice::new(*fault)).collect();
         Draws { begun: now, faults: faults.to_vec(), dice }
     }
 }
 
-/// Random numbers of each program, and the datagrams held back.
-#[derive(Debug, Default)]
+/// Random numbers of each program in one direction, and the datagrams held back.
+#[derive(Debug)]
 pub struct SessionFaults {
+    direction: Direction,
     draws: BTreeMap<ClientId, Draws>,
     /// By arrival time and sequence number.
     held: BTreeMap<(Instant, u64), (GmpAddress, MadBytes)>,
@@ -40,24 +44,29 @@ pub struct SessionFaults {
 }
 
 impl SessionFaults {
-    /// Takes in a datagram for this program; [`SessionFaults::poll`] returns what the faults leave of it. No line limits
-    /// its rate.
+    /// Makes the faults of datagrams that arrive, or of those that leave.
+    pub fn new(direction: Direction) -> SessionFaults {
+        SessionFaults { direction, draws: BTreeMap::new(), held: BTreeMap::new(), number: 0 }
+    }
+
+    /// Takes in a datagram of this program and the address of its other end; [`SessionFaults::poll`] returns what the faults
+    /// leave of it. No line limits its rate.
     pub fn admit(
         &mut self,
         now: Instant,
         client: ClientId,
         faults: &[(u32, FaultSpec)],
-        from: &GmpAddress,
+        peer: &GmpAddress,
         mad: &MadBytes,
     ) {
-        let draws = self.draws.entry(client).or_insert_with(|| Draws::new(now, faults));
+        let draws = self.draws.entry(client).or_insert_with(|| Draws::new(now, self.direction, faults));
         if draws.faults != faults {
-            *draws = Draws::new(now, faults);
+            *draws = Draws::new(now, self.direction, faults);
         }
         let nanoseconds = u64::try_from(now.duration_since(draws.begun).as_nanos()).unwrap_or(u64::MAX);
         let opcode = Opcode::of(Service::Ud, Kind::SendOnly).map(|opcode| opcode.0);
         let at = weft_verbs::Instant(nanoseconds);
-        let flow = Flow { source: from.dgid.ip(), destination: from.sgid.ip() };
+        let flow = Flow { peer: peer.dgid.ip(), local: peer.sgid.ip(), qpn: Some(GSI_QPN) };
         let rolled = draws.dice.iter_mut().filter_map(|dice| dice.roll(at, &flow, opcode.as_slice()));
         let effects = rolled.fold(Effects::default(), Effects::and);
         if effects.lost || effects.flipped_bit.is_some() {
@@ -67,12 +76,12 @@ impl SessionFaults {
         for _ in 0..=usize::from(effects.doubled) {
             if self.held.len() < HELD_MAX {
                 self.number += 1;
-                self.held.insert((now + effects.delay + late, self.number), (*from, *mad));
+                self.held.insert((now + effects.delay + late, self.number), (*peer, *mad));
             }
         }
     }
 
-    /// Returns the next datagram that arrives by `now`.
+    /// Returns the next datagram that is due by `now`.
     pub fn poll(&mut self, now: Instant) -> Option<(GmpAddress, MadBytes)> {
         let first = self.held.first_entry().filter(|first| first.key().0 <= now)?;
         Some(first.remove())

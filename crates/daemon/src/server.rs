@@ -28,6 +28,7 @@ use weft_sys::batch::RecvBatch;
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::unix::{self, Wait};
 use weft_wire::mad::Mad;
+use weft_wire::pcapng::Direction;
 
 use crate::broker::{Broker, BrokerConfig, Handled, Output};
 use crate::connection::Connection;
@@ -71,7 +72,8 @@ pub(crate) struct Server {
     /// Datagrams on their way from queue pair 1 to the service; kept to reuse its memory.
     gmps: Vec<(GmpAddress, Mad)>,
     /// Faults of programs on datagrams for them.
-    gsi_faults: SessionFaults,
+    arriving_faults: SessionFaults,
+    departing_faults: SessionFaults,
     /// Packets of ports for management datagrams; kept to reuse its memory.
     umad_batch: RecvBatch,
     rings: Rings,
@@ -172,7 +174,8 @@ impl Server {
             standby: None,
             gsi_watched: false,
             gmps: Vec::new(),
-            gsi_faults: SessionFaults::default(),
+            arriving_faults: SessionFaults::new(Direction::Inbound),
+            departing_faults: SessionFaults::new(Direction::Outbound),
             umad_batch: RecvBatch::new(UMAD_PACKETS_PER_READ, UMAD_PACKET_BYTES_MAX),
             rings: Rings::new(Instant::now()),
             attended: Attended::new(Instant::now()),
@@ -476,7 +479,8 @@ impl Server {
         }
         self.broker.disconnect(now, client, &mut self.host);
         self.host.pairs.leave(client);
-        self.gsi_faults.forget(client);
+        self.arriving_faults.forget(client);
+        self.departing_faults.forget(client);
         if !self.listening {
             self.listening = self.epoll.modify(&self.listener, tokens::LISTENER, Interest::READ).is_ok();
         }

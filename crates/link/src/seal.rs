@@ -66,7 +66,7 @@ pub fn put(out: &mut Outbox, batch: &TxBatch, packet: &TxPacket, seed: u32) {
     let tail = out.stage(pad + ICRC_LEN);
     tail[..pad].fill(0);
     crc.update(&tail[..pad]);
-    tail[pad..].copy_from_slice(&crc.finish().to_le_bytes());
+    tail[pad..].copy_from_slice(&(crc.finish() ^ packet.icrc_damage).to_le_bytes());
 }
 
 /// Writes the packet, BTH to ICRC, into `room`, which is [`sealed_len`] long.
@@ -82,7 +82,7 @@ pub fn copy_into(room: &mut [u8], batch: &TxBatch, packet: &TxPacket, seed: u32)
     room[at..end].fill(0);
     let crc =
         if packet.flush_for_rxe { icrc::of_flush_by_rxe(seed, room) } else { Icrc::begin(seed, &room[..end]).finish() };
-    room[end..].copy_from_slice(&crc.to_le_bytes());
+    room[end..].copy_from_slice(&(crc ^ packet.icrc_damage).to_le_bytes());
 }
 
 /// Number of lengths per flow whose seeds are kept: full packets, and short ones of several kinds.

@@ -13,7 +13,7 @@ use crate::hops::HopsLink;
 use crate::senders::Senders;
 use crate::stats::LinkStats;
 use crate::udp::UdpLink;
-use crate::wrap::fault::{Fault, FaultSpec, FaultStats};
+use crate::wrap::fault::{Batches, Fault, FaultSpec, Leaving, LeavingCopy, Received};
 use crate::wrap::pcap::Capture;
 
 /// Parts of a stack.
@@ -43,8 +43,16 @@ pub struct Stack {
     udp: UdpLink,
     ether: Option<EtherLink>,
     hops: Option<HopsLink>,
-    fault: Option<Fault>,
+    faults: Option<Fault<Received>>,
+    departing: Option<Box<Departing>>,
     upper: Upper,
+}
+
+/// Faults in packets that leave, and the packets that leave now.
+#[derive(Debug, Default)]
+struct Departing {
+    faults: Fault<LeavingCopy>,
+    batches: Batches,
 }
 
 /// The layers above the faults: the check, the capture, the receiver of packets.
@@ -62,13 +70,16 @@ impl Stack {
         if config.capture.is_some() {
             udp.learn_network_header();
         }
-        Stack {
+        let mut stack = Stack {
             udp,
             ether: config.ether.then(|| EtherLink::open(config.slot).ok()).flatten(),
             hops: config.hops,
-            fault: (!config.faults.is_empty()).then(|| Fault::new(&config.faults)),
+            faults: None,
+            departing: None,
             upper: Upper { slot: config.slot, capture: config.capture, senders: Senders::default() },
-        }
+        };
+        config.faults.into_iter().for_each(|(number, spec)| stack.add_fault(number, spec));
+        stack
     }
 
     /// Returns the socket for IPv4, to sleep on and to join groups with.
@@ -143,10 +154,12 @@ impl Stack {
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let blocked = self.blocked_until();
-        match &self.fault {
-            None => blocked,
-            Some(fault) => blocked.into_iter().chain(fault.poll_timeout()).min(),
+        if self.faults.is_none() && self.departing.is_none() {
+            return blocked;
         }
+        let arriving = self.faults.as_ref().and_then(Fault::poll_timeout);
+        let departing = self.departing.as_ref().and_then(|departing| departing.faults.poll_timeout());
+        blocked.into_iter().chain(arriving).chain(departing).min()
     }
 
     /// Handles expired timers: delayed packets go to `sink`, and packets waiting for a socket leave.
@@ -159,9 +172,12 @@ impl Stack {
         {
             hops.retry(now, &mut self.udp.stats);
         }
-        let Stack { udp, fault, upper, .. } = self;
-        if let Some(fault) = fault {
-            fault.release(now, &mut |d| upper.deliver(d, &mut udp.stats, sink));
+        self.with_departing(now, |departing| {
+            departing.faults.release(now, &mut |packet| departing.batches.push(packet));
+        });
+        let Stack { udp, faults, upper, .. } = self;
+        if let Some(faults) = faults {
+            faults.release(now, &mut |d| upper.deliver(d, &mut udp.stats, sink));
             upper.flush();
         }
     }
@@ -172,6 +188,24 @@ impl Stack {
         if self.hops.is_some() {
             return self.send_hops(now, batch);
         }
+        if self.departing.is_some() {
+            return self.with_departing(now, |departing| departing.admit(now, batch));
+        }
+        self.send_roce(now, batch);
+    }
+
+    /// Sends the packets that faults let leave now.
+    #[cold]
+    fn with_departing(&mut self, now: Instant, admit: impl FnOnce(&mut Departing)) {
+        let Some(mut departing) = self.departing.take() else { return };
+        admit(&mut departing);
+        departing.batches.iter().for_each(|batch| self.send_roce(now, batch));
+        departing.batches.clear();
+        // A fault that was removed may still delay packets.
+        self.departing = Some(departing).filter(|departing| !departing.faults.is_idle());
+    }
+
+    fn send_roce(&mut self, now: Instant, batch: &TxBatch) {
         let others = match &mut self.upper.capture {
             None => self.udp.send(now, batch, None),
             Some(capture) => {
@@ -244,10 +278,10 @@ impl Stack {
         if self.hops.is_some() {
             return self.receive_hops(sink);
         }
-        let Stack { udp, ether, fault, upper, .. } = self;
-        let mut each = |d: &Datagram<'_>, stats: &mut LinkStats| match fault {
+        let Stack { udp, ether, faults, upper, .. } = self;
+        let mut each = |d: &Datagram<'_>, stats: &mut LinkStats| match faults {
             None => upper.deliver(d, stats, sink),
-            Some(fault) => fault.admit(now(), d, &mut |d| upper.deliver(d, stats, sink)),
+            Some(faults) => faults.admit(now(), d, &mut |d| upper.deliver(d, stats, sink)),
         };
         let mut came = udp.receive(thorough, &mut each);
         if let Some(ether) = ether {
@@ -264,26 +298,36 @@ impl Stack {
         &self.udp.stats
     }
 
-    /// Adds faults to packets that are received from now on.
+    /// Adds faults to packets that arrive, or leave, from now on.
     pub fn add_fault(&mut self, number: u32, spec: FaultSpec) {
-        self.fault.get_or_insert_default().add(number, spec);
+        match spec.scope.direction {
+            Direction::Inbound => self.faults.get_or_insert_default().add(number, spec),
+            Direction::Outbound => self.departing.get_or_insert_default().faults.add(number, spec),
+        }
     }
 
     /// Removes the faults with this number.
     pub fn remove_fault(&mut self, number: u32) {
-        if let Some(fault) = &mut self.fault {
-            fault.remove(number);
+        if let Some(faults) = &mut self.faults {
+            faults.remove(number);
+        }
+        if let Some(departing) = &mut self.departing {
+            departing.faults.remove(number);
         }
     }
 
     /// Returns how many packets each fault affected, by its number.
     pub fn fault_strikes(&self) -> Vec<(u32, u64)> {
-        self.fault.as_ref().map(|fault| fault.strikes().collect()).unwrap_or_default()
+        let arriving = self.faults.iter().flat_map(Fault::strikes);
+        arriving.chain(self.departing.iter().flat_map(|departing| departing.faults.strikes())).collect()
     }
+}
 
-    /// Returns the counters of the injected faults.
-    pub fn fault_stats(&self) -> Option<&FaultStats> {
-        self.fault.as_ref().map(|f| &f.stats)
+impl Departing {
+    fn admit(&mut self, now: Instant, batch: &TxBatch) {
+        for packet in &batch.packets {
+            self.faults.admit(now, &Leaving { batch, packet }, &mut |packet| self.batches.push(packet));
+        }
     }
 }
 

@@ -48,6 +48,8 @@ pub struct TxPacket {
     pub copy_before_send: bool,
     /// A FLUSH with the ICRC that Linux's rxe computes.
     pub flush_for_rxe: bool,
+    /// Bits of the ICRC that leave changed: an injected fault damages the packet.
+    pub icrc_damage: u32,
     /// Output port and source address on an InfiniBand fabric; `None` elsewhere.
     pub source: Option<LocalSource>,
 }
@@ -106,8 +108,18 @@ impl TxBatch {
             payload_len: 0,
             copy_before_send: false,
             flush_for_rxe: false,
+            icrc_damage: 0,
             source: None,
         });
+    }
+
+    /// Starts a copy of another batch's packet, with this copy of its header; payload pieces follow.
+    pub fn begin_as(&mut self, packet: &TxPacket, header: &[u8]) {
+        self.begin(packet.av, packet.dest_qpn, packet.src_qpn, header);
+        if let Some(copy) = self.packets.last_mut() {
+            let (header, pieces) = (copy.header.clone(), copy.pieces.clone());
+            *copy = TxPacket { header, pieces, payload_len: 0, ..packet.clone() };
+        }
     }
 
     /// Adds registered memory to the packet begun last.

@@ -2,9 +2,10 @@
 //! buffers; the caller does the file I/O.
 
 /// Direction of a packet, for the flags of an enhanced packet block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Direction {
     /// Received.
+    #[default]
     Inbound,
     /// Sent.
     Outbound,

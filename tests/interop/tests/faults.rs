@@ -1,6 +1,9 @@
 //! A bad network, injected: reliable connections still deliver every byte, without an error.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
+use weft_interop::ends::Ends;
 use weft_interop::{Lab, Outcome, Pair, Shape, Table, Who, skip, table};
 
 /// Faults of the network. The seeds are fixed, so that failures are reproducible.
@@ -15,6 +18,7 @@ const WEATHER: &[&str] = &[
     // A longer burst outlasts the retries of a queue pair that sends little.
     "loss=1%,burst=3,seed=8",
     "loss=100%,only=ack+response,from=20,count=4",
+    "loss=1%,reorder=1%,dup=1%,corrupt=0.1%,delay=100us,dir=out,seed=9",
 ];
 
 /// Programs that must succeed despite them.
@@ -61,27 +65,57 @@ fn reliable_transports_finish() {
 /// Packets are struck by number and kind, for a time, and at a rate.
 #[test]
 fn faults_strike_by_number_kind_and_time() {
-    if !skip::have("faults_strike_by_number_kind_and_time", &["ip", "ib_send_bw"]) {
+    if !skip::have("faults_strike_by_number_kind_and_time", &["ip", "ib_send_bw", "rping"]) {
         return;
     }
     let lab = Lab::new(Shape::Two { mtu: 9000 }).expect("a lab");
     let mut table = Table::new("faults by number, kind and time");
-    // The server damages what it receives; the client says what it sent again.
-    let run = |args: &str, fault: &str| -> Result<Outcome> {
+    // The server damages what it receives, the client what it sends; the client says what it sent again.
+    let run_both = |args: &str, server: &str, client: &str| -> Result<Outcome> {
         let mut pair = Pair::new("ib_send_bw", args).devices(&lab)?.within(60).env("WEFT_LOOPBACK", "wire");
-        pair.server_env.push(("WEFT_FAULT".into(), fault.into()));
+        pair.server_env.push(("WEFT_FAULT".into(), server.into()));
+        pair.client_env.push(("WEFT_FAULT".into(), client.into()));
         pair.client_env.push(("WEFT_TRACE".into(), "stderr,loss".into()));
         pair.run(&lab)
     };
-    let succeeds = |args: &str, fault: &str, must_repeat: bool| -> Result<String> {
-        let Outcome { server, client } = run(args, fault)?;
+    let run = |args: &str, fault: &str| run_both(args, fault, "");
+    let succeeds_both = |args: &str, server: &str, client: &str, must_repeat: bool| -> Result<String> {
+        let Outcome { server, client } = run_both(args, server, client)?;
         ensure!(server.ok() && client.ok(), "{}\n{}", server.report(), client.report());
         // A busy machine repeats packets that are only late.
         ensure!(client.text.contains("retransmits=+") || !must_repeat, "{}", client.report());
         Ok(client.text)
     };
+    let succeeds = |args: &str, fault: &str, must_repeat: bool| succeeds_both(args, fault, "", must_repeat);
     table.case("one packet is lost, and sent again", || {
         succeeds("-s 1024 -n 200", "loss=100%,only=send,from=150,count=1", true).map(drop)
+    });
+    table.case("one packet leaves damaged, and is sent again", || {
+        let damage = "corrupt=100%,dir=out,only=send,from=150,count=1";
+        succeeds_both("-s 1024 -n 200", "", damage, true).map(drop)
+    });
+    table.case("from one packet on, none leaves", || {
+        let outcome = run_both("-s 1024 -n 2000", "", "loss=100%,dir=out,only=send,from=500")?;
+        ensure!(!outcome.client.ok() && outcome.client.text.contains("12"), "{}", outcome.client.report());
+        Ok(())
+    });
+    table.case("packets of a kind that the client receives leave it unharmed", || {
+        succeeds_both("-s 1024 -n 200", "", "loss=100%,dir=out,only=ack", false).map(drop)
+    });
+    table.case("a connection request leaves late", || {
+        let late = |words: &[String]| {
+            ["env", "WEFT_FAULT=delay=400ms,dir=out,qp=1"]
+                .map(str::to_owned)
+                .into_iter()
+                .chain(words.iter().cloned())
+                .collect()
+        };
+        let ends = Ends::new("rping", "-v -C 5").each("-s", &format!("-c -a {}", lab.server().v4));
+        let begun = std::time::Instant::now();
+        ends.under(<[String]>::to_vec, late).judged(&lab, |client, _| {
+            ensure!(begun.elapsed() >= Duration::from_millis(400), "after {:?}: {client}", begun.elapsed());
+            Ok(())
+        })
     });
     table.case("a number that no packet has", || {
         succeeds("-s 1024 -n 200", "loss=100%,only=read,from=150,count=1", false).map(drop)
@@ -107,7 +141,17 @@ fn faults_strike_by_number_kind_and_time() {
 fn a_wrong_fault_is_refused_clearly() {
     let lab = Lab::new(Shape::Loopback).expect("a lab");
     let mut table = Table::new("bad WEFT_FAULT");
-    for wrong in ["loss=banana", "loss=200%", "lozz=1%", "loss", "seed=-1", "only=ack", "loss=1%,only=nak", "rate=10"] {
+    for wrong in [
+        "loss=banana",
+        "loss=200%",
+        "lozz=1%",
+        "loss",
+        "seed=-1",
+        "only=ack",
+        "loss=1%,only=nak",
+        "loss=1%,dir=up",
+        "rate=10",
+    ] {
         table.case(wrong, || {
             let ended = lab.run(lab.client(), Who::Root, &[("WEFT_FAULT", wrong)], &["ibv_devinfo"])?;
             anyhow::ensure!(ended.text.contains("WEFT_FAULT"), "nothing says what is wrong:\n{}", ended.report());

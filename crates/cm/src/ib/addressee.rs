@@ -1,4 +1,4 @@
-//! Connection or service that a datagram addresses, found without handling the datagram.
+//! Connections at both ends of a datagram, found without handling it.
 
 use weft_mad::{GmpAddress, MadBytes};
 use weft_wire::cm::CmMessage;
@@ -45,5 +45,25 @@ impl Cm {
             CmMessage::Lap(lap) => named(lap.remote_comm_id),
             CmMessage::Apr(apr) => named(apr.remote_comm_id),
         }
+    }
+
+    /// Returns the connection that sends a datagram; `None` if it is no CM message or belongs to none, such as the answer
+    /// for a datagram service, which ends the exchange.
+    pub fn sender(&self, bytes: &MadBytes) -> Option<ConnId> {
+        let mad: Mad = zerocopy::transmute!(*bytes);
+        let conn = match CmMessage::from_mad(&mad).ok()? {
+            CmMessage::Req(req) => ConnId(req.local_comm_id),
+            CmMessage::SidrReq(req) => ConnId(req.request_id),
+            CmMessage::SidrRep(_) => return None,
+            CmMessage::Rej(rej) => ConnId(rej.local_comm_id),
+            CmMessage::Mra(mra) => ConnId(mra.local_comm_id),
+            CmMessage::Rep(rep) => ConnId(rep.local_comm_id),
+            CmMessage::Rtu(rtu) => ConnId(rtu.local_comm_id),
+            CmMessage::Dreq(dreq) => ConnId(dreq.local_comm_id),
+            CmMessage::Drep(drep) => ConnId(drep.local_comm_id),
+            CmMessage::Lap(lap) => ConnId(lap.local_comm_id),
+            CmMessage::Apr(apr) => ConnId(apr.local_comm_id),
+        };
+        self.knows(conn).then_some(conn)
     }
 }

@@ -1,4 +1,4 @@
-//! Programs that received datagrams are for. Faults that a program asked for affect these datagrams alone.
+//! Programs that datagrams come from or are for. Faults that a program asked for affect these datagrams alone.
 
 use weft_mad::{GmpAddress, MadBytes};
 
@@ -20,6 +20,12 @@ impl Service {
                 owners.find(|owner| self.ids.look(*owner).is_some_and(|id| id.state == State::Listen))?
             }
         };
+        self.ids.look(number).map(|id| id.client)
+    }
+
+    /// Returns the program that sends a datagram: the owner of the connection that it belongs to.
+    pub fn sender(&self, mad: &MadBytes) -> Option<ClientId> {
+        let number = *self.owners.get(&self.ib.sender(mad)?)?;
         self.ids.look(number).map(|id| id.client)
     }
 

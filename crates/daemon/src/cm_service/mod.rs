@@ -253,6 +253,11 @@ impl CmService {
         self.service.addressee(from, mad).map(|client| client.0).filter(|client| self.clients.contains_key(client))
     }
 
+    /// Returns the program that sends a datagram.
+    pub fn sender(&self, mad: &MadBytes) -> Option<ClientId> {
+        self.service.sender(mad).map(|client| client.0).filter(|client| self.clients.contains_key(client))
+    }
+
     /// Handles a management datagram.
     pub fn handle_gmp(&mut self, now: Instant, from: &GmpAddress, mad: &MadBytes) {
         let time = self.time(now);

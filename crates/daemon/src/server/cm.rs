@@ -8,7 +8,9 @@ use weft_wire::mad::Gmp;
 use zerocopy::IntoBytes;
 
 use super::{Server, tokens};
+use crate::broker::Broker;
 use crate::cm_service::Sent;
+use crate::gsi_faults::SessionFaults;
 
 impl Server {
     /// Returns when the connection manager's sockets and questions are due.
@@ -16,7 +18,8 @@ impl Server {
         let cm = self.broker.cm();
         let gsi = self.host.gsi.as_ref().and_then(|gsi| gsi.poll_timeout()).map(|at| cm.instant(at));
         let resolver = self.host.resolver.as_ref().and_then(|resolver| resolver.poll_timeout());
-        [gsi, resolver, self.gsi_faults.poll_timeout(), self.host.streams.poll_timeout()].into_iter().flatten().min()
+        let faults = [self.arriving_faults.poll_timeout(), self.departing_faults.poll_timeout()];
+        [gsi, resolver, self.host.streams.poll_timeout()].into_iter().chain(faults).flatten().min()
     }
 
     /// Does what is due by `now`.
@@ -29,7 +32,7 @@ impl Server {
                 cm.handle_resolved(now, question, result);
             }
         }
-        while let Some((from, mad)) = self.gsi_faults.poll(now) {
+        while let Some((from, mad)) = self.arriving_faults.poll(now) {
             cm.handle_gmp(now, &from, &mad);
         }
         let time = cm.time(now);
@@ -68,11 +71,11 @@ impl Server {
             && let Some(client) = self.broker.cm().addressee(from, mad)
             && let Some(faults) = self.broker.faults_of(client)
         {
-            self.gsi_faults.admit(now, client, faults, from, mad);
+            self.arriving_faults.admit(now, client, faults, from, mad);
         } else {
             self.broker.cm().handle_gmp(now, from, mad);
         }
-        while let Some((from, mad)) = self.gsi_faults.poll(now) {
+        while let Some((from, mad)) = self.arriving_faults.poll(now) {
             self.broker.cm().handle_gmp(now, &from, &mad);
         }
     }
@@ -132,17 +135,17 @@ impl Server {
 
     /// Sends pending datagrams as long as the socket takes them; the rest wait in the service.
     fn transmit(&mut self, now: Instant) {
-        let cm = self.broker.cm();
-        let time = cm.time(now);
-        let Some(gsi) = &mut self.host.gsi else {
+        let time = self.broker.cm().time(now);
+        let Server { host, broker, departing_faults, .. } = self;
+        let Some(gsi) = &mut host.gsi else {
             // Without an open port no answer could have arrived either.
-            while cm.poll_transmit().is_some() {}
+            while broker.cm().poll_transmit().is_some() {}
             return;
         };
         loop {
             let mut any = false;
             while gsi.has_room()
-                && let Some((to, mad)) = cm.poll_transmit()
+                && let Some((to, mad)) = next_departing(now, broker, departing_faults)
             {
                 gsi.send(&to, &mad);
                 any = true;
@@ -163,6 +166,28 @@ impl Server {
                 let _ = self.epoll.add(socket, tokens::GSI, Interest::READ);
             }
             self.gsi_watched = true;
+        }
+    }
+}
+
+/// Returns the next datagram to send, subject to the faults of its program.
+fn next_departing(
+    now: Instant,
+    broker: &mut Broker,
+    departing_faults: &mut SessionFaults,
+) -> Option<(GmpAddress, MadBytes)> {
+    loop {
+        if let Some(due) = departing_faults.poll(now) {
+            return Some(due);
+        }
+        let (to, mad) = broker.cm().poll_transmit()?;
+        if broker.any_faults()
+            && let Some(client) = broker.cm().sender(&mad)
+            && let Some(faults) = broker.faults_of(client)
+        {
+            departing_faults.admit(now, client, faults, &to, &mad);
+        } else {
+            return Some((to, mad));
         }
     }
 }

@@ -128,7 +128,8 @@ fn reliable_traffic_over_ipv6() {
 fn faults_are_overcome() {
     in_namespace("faults_are_overcome", || {
         let mild = "loss=1%,reorder=2%,dup=1%,corrupt=0.1%,seed=7";
-        for fault in [mild, "loss=10%,seed=1", "delay=300us,seed=2"] {
+        let both_ways = "loss=2%,seed=3;loss=2%,corrupt=1%,dup=1%,reorder=1%,delay=100us,dir=out,seed=4";
+        for fault in [mild, "loss=10%,seed=1", "delay=300us,seed=2", both_ways] {
             exchange(["127.0.0.1", "127.0.0.2"], fault, Mtu::Mtu1024);
         }
     });

@@ -202,8 +202,10 @@ fn both_ends_may_be_on_one_host() {
     cm.listen(SERVICE, u64::MAX).unwrap();
     let params = ReqParams { to: here, primary: Path { dgid: gid(0), ..path(0) }, ..req(0) };
     let active = cm.send_req(now, &params).unwrap();
-    let carry = |cm: &mut Cm| {
+    let mut senders = Vec::new();
+    let mut carry = |cm: &mut Cm| {
         while let Some((to, mad)) = cm.poll_transmit() {
+            senders.push(cm.sender(&mad));
             cm.handle_mad(now, &to, &mad);
         }
         cm.poll_event().map(|event| event.conn)
@@ -218,4 +220,5 @@ fn both_ends_may_be_on_one_host() {
     cm.send_drep(now, active, &[]).unwrap();
     assert_eq!(carry(&mut cm), Some(passive));
     assert_eq!((cm.state(active), cm.state(passive)), (Some(State::Timewait), Some(State::Timewait)));
+    assert_eq!(senders, [active, passive, active, passive, active].map(Some), "REQ, REP, RTU, DREQ and DREP");
 }

@@ -4,54 +4,57 @@ use std::cmp::Ordering;
 
 use weft_verbs::Instant;
 
-use crate::datagram::Datagram;
+use super::scope::Flow;
 
-/// A copy of a packet.
-#[derive(Debug)]
-pub(super) struct Owned {
-    pub(super) ib: Vec<u8>,
-    like: Datagram<'static>,
-}
+/// A copy of a packet, which faults hold back or damage. Packets pass as views, so that those that nothing happens to are
+/// not copied.
+pub trait Kept: 'static {
+    /// A packet in its place.
+    type View<'a>: Copy;
 
-impl Owned {
-    pub(super) fn of(datagram: &Datagram<'_>, ib: Vec<u8>) -> Owned {
-        Owned { ib, like: Datagram { ib: &[], ..*datagram } }
-    }
-
-    pub(super) fn datagram(&self) -> Datagram<'_> {
-        Datagram { ib: &self.ib, ..self.like }
-    }
+    /// Copies a packet.
+    fn of(packet: &Self::View<'_>) -> Self;
+    /// Returns the copy as a packet.
+    fn view(&self) -> Self::View<'_>;
+    /// Changes one bit that the ICRC covers, or of the ICRC; `bit` may be any number. Returns `false` if there is none.
+    fn flip(&mut self, bit: u64) -> bool;
+    /// Returns the ends of a packet's flow.
+    fn flow(packet: &Self::View<'_>) -> Flow;
+    /// Returns the first bytes of a packet, from the BTH on; at least its headers.
+    fn bytes<'p>(packet: &'p Self::View<'_>) -> &'p [u8];
+    /// Returns the length of a packet from BTH to ICRC.
+    fn len(packet: &Self::View<'_>) -> usize;
 }
 
 /// A delayed packet, ordered by its time and then by its number.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct Held<K> {
     pub(super) at: Instant,
     pub(super) number: u64,
-    pub(super) packet: Owned,
+    pub(super) packet: K,
 }
 
-impl PartialEq for Held {
-    fn eq(&self, other: &Held) -> bool {
+impl<K> PartialEq for Held<K> {
+    fn eq(&self, other: &Held<K>) -> bool {
         (self.at, self.number) == (other.at, other.number)
     }
 }
-impl Eq for Held {}
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Held) -> Option<Ordering> {
+impl<K> Eq for Held<K> {}
+impl<K> PartialOrd for Held<K> {
+    fn partial_cmp(&self, other: &Held<K>) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Held {
-    fn cmp(&self, other: &Held) -> Ordering {
+impl<K> Ord for Held<K> {
+    fn cmp(&self, other: &Held<K>) -> Ordering {
         (self.at, self.number).cmp(&(other.at, other.number))
     }
 }
 
 /// A packet waiting to be overtaken.
 #[derive(Debug)]
-pub(super) struct Late {
+pub(super) struct Late<K> {
     pub(super) until: Instant,
     pub(super) overtaken_by: u64,
-    pub(super) packet: Owned,
+    pub(super) packet: K,
 }

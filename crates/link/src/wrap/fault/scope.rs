@@ -1,13 +1,16 @@
-//! Scope of the faults: which packets they concern, by time, by number, by kind and by flow.
+//! Scope of the faults: which packets they concern, by direction, by time, by number, by kind and by flow.
 
 use std::net::IpAddr;
 
 use weft_verbs::{Duration, Instant};
 use weft_wire::opcode::{Kind, Opcode};
+use weft_wire::pcapng::Direction;
 
 /// Packets that the faults concern. The default is all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Scope {
+    /// Packets that arrive, or packets that leave.
+    pub direction: Direction,
     /// Time from the first packet to the faults' begin.
     pub after: Duration,
     /// Time from the faults' begin to their end; zero is for ever.
@@ -25,31 +28,31 @@ pub struct Scope {
 /// A set of flows; what it does not name may be anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FlowSet {
-    /// Sender.
-    pub source: Option<IpAddr>,
-    /// Receiver: one of the addresses here.
-    pub destination: Option<IpAddr>,
+    /// Address of the other end.
+    pub peer: Option<IpAddr>,
+    /// One of the addresses here.
+    pub local: Option<IpAddr>,
     /// Number of the local queue pair.
     pub qpn: Option<u32>,
 }
 
 impl FlowSet {
-    /// Whether the set has this packet (BTH first).
-    fn includes(&self, flow: &Flow, ib: &[u8]) -> bool {
-        let qpn = || ib.get(5..8).map(|bytes| bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)));
-        self.source.is_none_or(|source| source == flow.source)
-            && self.destination.is_none_or(|destination| destination == flow.destination)
-            && self.qpn.is_none_or(|number| qpn() == Some(number))
+    fn includes(&self, flow: &Flow) -> bool {
+        self.peer.is_none_or(|peer| peer == flow.peer)
+            && self.local.is_none_or(|local| local == flow.local)
+            && self.qpn.is_none_or(|qpn| flow.qpn == Some(qpn))
     }
 }
 
-/// Addresses of a received packet.
+/// Ends of a packet's flow, in either direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flow {
-    /// Sender.
-    pub source: IpAddr,
-    /// Receiver.
-    pub destination: IpAddr,
+    /// Address of the other end.
+    pub peer: IpAddr,
+    /// Address here.
+    pub local: IpAddr,
+    /// Number of the local queue pair; `None` if the packet is too short to name one.
+    pub qpn: Option<u32>,
 }
 
 /// A set of kinds of packets; the empty one stands for all.
@@ -105,7 +108,7 @@ impl Struck {
     /// Counts a packet (BTH first); whether the faults concern it.
     pub(super) fn includes(&mut self, scope: &Scope, now: Instant, flow: &Flow, ib: &[u8]) -> bool {
         let age = now.since(*self.begun.get_or_insert(now));
-        if !scope.kinds.includes(ib) || !scope.flow.includes(flow, ib) {
+        if !scope.kinds.includes(ib) || !scope.flow.includes(flow) {
             return false;
         }
         self.seen += 1;
@@ -140,17 +143,17 @@ mod tests {
     #[test]
     fn flows_have_addresses_and_a_queue_pair() {
         let (here, there) = (IpAddr::from([10, 0, 0, 2]), IpAddr::from([10, 0, 0, 1]));
-        let (flow, to_7) = (Flow { source: there, destination: here }, [4, 0, 0, 0, 0, 0, 0, 7]);
+        let flow = Flow { peer: there, local: here, qpn: Some(7) };
         let any = FlowSet::default();
-        assert!(any.includes(&flow, &to_7) && any.includes(&flow, &[]));
-        let set = FlowSet { source: Some(there), destination: Some(here), qpn: Some(7) };
-        assert!(set.includes(&flow, &to_7) && !set.includes(&flow, &to_7[..7]));
+        assert!(any.includes(&flow) && any.includes(&Flow { qpn: None, ..flow }));
+        let set = FlowSet { peer: Some(there), local: Some(here), qpn: Some(7) };
+        assert!(set.includes(&flow) && !set.includes(&Flow { qpn: None, ..flow }));
         for other in [
-            FlowSet { source: Some(here), ..set },
-            FlowSet { destination: Some(there), ..set },
+            FlowSet { peer: Some(here), ..set },
+            FlowSet { local: Some(there), ..set },
             FlowSet { qpn: Some(0x0700), ..set },
         ] {
-            assert!(!other.includes(&flow, &to_7), "{other:?}");
+            assert!(!other.includes(&flow), "{other:?}");
         }
     }
 }

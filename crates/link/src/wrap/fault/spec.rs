@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use weft_verbs::Duration;
+use weft_wire::pcapng::Direction;
 
 use super::scope::{PacketKinds, Scope};
 use crate::units::{bits_per_second, share_ppm, time};
@@ -99,14 +100,15 @@ impl FaultSpec {
             "from" => self.scope.from = number("a packet's number")?,
             "count" => self.scope.count = number("a number of packets")?,
             "only" => self.scope.kinds = PacketKinds::parse(value).map_err(wrong)?,
-            "peer" => self.scope.flow.source = Some(address(value).map_err(wrong)?),
-            "to" => self.scope.flow.destination = Some(address(value).map_err(wrong)?),
+            "dir" => self.scope.direction = direction(value).map_err(wrong)?,
+            "peer" => self.scope.flow.peer = Some(address(value).map_err(wrong)?),
+            "to" => self.scope.flow.local = Some(address(value).map_err(wrong)?),
             "qp" => self.scope.flow.qpn = Some(queue_pair(value).map_err(wrong)?),
             "seed" => self.seed = number("a seed")?,
             _ => {
                 return Err(FaultSpecError(format!(
                     "\"{key}\" is no fault: there are loss, burst, reorder, dup, corrupt, delay, jitter and rate, which \
-                     after, for, from, count, only, peer, to and qp limit, and seed"
+                     dir, after, for, from, count, only, peer, to and qp limit, and seed"
                 )));
             }
         }
@@ -119,7 +121,7 @@ impl FaultSpec {
             return Err(FaultSpecError("burst without loss does nothing: add loss=1%".to_owned()));
         }
         if self.scope != Scope::default() && self.is_none() {
-            let keys = "after, for, from, count, only, peer, to and qp say when faults strike; without one they do nothing: add loss=1%";
+            let keys = "dir, after, for, from, count, only, peer, to and qp say when faults strike; without one they do nothing: add loss=1%";
             return Err(FaultSpecError(keys.to_owned()));
         }
         Ok(())
@@ -137,6 +139,14 @@ impl FaultSpec {
     /// Whether no faults are requested.
     pub fn is_none(&self) -> bool {
         *self == FaultSpec { seed: self.seed, scope: self.scope, ..FaultSpec::default() }
+    }
+}
+
+fn direction(text: &str) -> Result<Direction, String> {
+    match text {
+        "in" => Ok(Direction::Inbound),
+        "out" => Ok(Direction::Outbound),
+        _ => Err("in for packets that the program receives, out for those that it sends".to_owned()),
     }
 }
 
@@ -179,6 +189,7 @@ mod tests {
             jitter: Duration::from_micros(20),
             bits_per_second: 10_000_000_000,
             scope: Scope {
+                direction: Direction::Inbound,
                 after: Duration::from_secs(2),
                 lasting: Duration::from_millis(300),
                 from: 5,
@@ -190,8 +201,11 @@ mod tests {
         };
         assert_eq!(limited, Ok(want_limited));
         let flow = FaultSpec::parse("loss=1%,peer=10.0.0.2,to=fd77::1,qp=0x4123").unwrap().scope.flow;
-        let addresses = (flow.source.unwrap().to_string(), flow.destination.unwrap().to_string());
+        let addresses = (flow.peer.unwrap().to_string(), flow.local.unwrap().to_string());
         assert_eq!((addresses, flow.qpn), (("10.0.0.2".to_owned(), "fd77::1".to_owned()), Some(0x4123)));
+        let direction = |text| FaultSpec::parse(text).unwrap().scope.direction;
+        assert_eq!((direction("loss=1%,dir=in"), direction("loss=1%")), (Direction::Inbound, Direction::Inbound));
+        assert_eq!(direction("dir=out,loss=1%"), Direction::Outbound);
         assert!(FaultSpec::parse("").unwrap().is_none());
         assert!(FaultSpec::parse("seed=9").unwrap().is_none());
         assert!(!spec.is_none());
@@ -216,6 +230,8 @@ mod tests {
             ("burst=5", "add loss"),
             ("after=1s,seed=4", "when faults strike"),
             ("loss=1%,only=nak", "no kind of packet"),
+            ("loss=1%,dir=up", "dir=up: in for packets that the program receives"),
+            ("dir=out", "add loss"),
             ("loss=1%,peer=node2", "peer=node2: an address is one of IPv4"),
             ("loss=1%,qp=0x1000000", "24 bits"),
             ("to=10.0.0.1", "add loss"),
