@@ -92,6 +92,14 @@ fn verbs_against_rxe() {
             peer.succeed(&pair(&peer, "ibv_rc_pingpong", options, Server::Kernel, false, weather)?).map(drop)
         });
     }
+    for (program, options) in
+        [("ibv_rc_pingpong", "-c -n 200 -s 9000"), ("ib_read_bw", "-n 100 -s 9000"), ("ib_atomic_bw", "-n 100")]
+    {
+        table.case(&format!("{program}: what leaves is lost, late or doubled"), || {
+            let weather = Some("loss=1%,reorder=1%,dup=1%,dir=out,seed=4".to_owned());
+            peer.succeed(&pair(&peer, program, options, Server::Kernel, false, weather)?).map(drop)
+        });
+    }
     table.case("every ICRC of both sides is right", || {
         let side = peer.lab().client();
         let captured = capture.finish([side.v4, side.v6])?;
@@ -104,6 +112,11 @@ fn verbs_against_rxe() {
         let complaints = peer.complaints()?;
         ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
         Ok(())
+    });
+    table.case("the kernel drops what leaves damaged, and gets it again", || {
+        let damage = Some("corrupt=5%,dir=out,seed=3".to_owned());
+        let pair = pair(&peer, "ibv_rc_pingpong", "-c -n 200 -s 9000", Server::Kernel, true, damage)?;
+        peer.succeed(&pair).map(drop)
     });
     table.finish();
 }
