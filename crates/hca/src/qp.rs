@@ -313,7 +313,7 @@ impl<H: HostInterface> Hca<H> {
 
     /// Posts a receive.
     pub fn post_recv(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
-        if self.context.injector.is_some() { self.post_recv_and_raise(id, wr) } else { self.post_plain_recv(id, wr) }
+        if self.context.injector.is_some() { self.post_recv_or_fail(id, wr) } else { self.post_plain_recv(id, wr) }
     }
 
     #[inline]

@@ -87,6 +87,9 @@ impl<H: HostInterface> Hca<H> {
     /// Posts a receive. Injected events do not count it: it belongs to no queue pair yet.
     pub fn post_srq_recv(&mut self, id: SrqId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
         self.context.srqs.get_mut(id)?.post(wr)?;
+        if self.context.injector.is_some() {
+            self.fail_srq_recv(id, wr);
+        }
         if !self.paused_streams.is_empty() {
             self.resume_streams(id);
         }

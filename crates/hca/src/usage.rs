@@ -35,7 +35,7 @@ impl<H: HostInterface> Hca<H> {
             cq: context.cqs.iter().filter(|(_, cq)| cq.device == device).count() as u32,
             qp: self.qps.iter().filter(|(_, entry)| entry.device == device).count() as u32,
             mr: context.keys.mrs.iter().filter(|(_, mr)| in_pd(mr.pd)).count() as u32,
-            srq: context.srqs.iter().filter(|srq| srq.device == device).count() as u32,
+            srq: context.srqs.iter().filter(|(_, srq)| srq.device == device).count() as u32,
         }
     }
 }

@@ -44,6 +44,8 @@ pub struct RecvWqe {
     pub wr_id: u64,
     /// Destination of the message.
     pub sges: SmallVec<[Sge; 2]>,
+    /// Status with which it completes instead of taking a message; of an injected failure, otherwise success.
+    pub injected: WcStatus,
 }
 
 /// Copies a list; most have one element, for which no general copy is called.

@@ -88,3 +88,51 @@ fn a_place_in_the_queue_that_held_one_is_as_good_as_new() {
         p.worlds[1].wcs.clear();
     }
 }
+
+#[test]
+fn a_failing_receive_takes_no_message_and_tells_the_peer() {
+    for (status, told) in [
+        (WcStatus::LocProtErr, WcStatus::RemOpErr),
+        (WcStatus::LocLenErr, WcStatus::RemInvReqErr),
+        (WcStatus::LocAccessErr, WcStatus::RemAccessErr),
+    ] {
+        for mut p in [Pair::new(QpType::Rc), Pair::on_one_host(QpType::Rc, 64, |_, _| {})] {
+            for wr_id in 1..=4 {
+                p.recv(1, wr_id, &[sge(0x1000, 2000)]);
+                if wr_id == 2 {
+                    p.qps[1].fail_newest_recv(status);
+                }
+            }
+            (1..=3).for_each(|wr_id| p.send(0, wr_id, SendOp::Send, &[sge(0, 40)]));
+            p.finish();
+            let received: Vec<_> =
+                p.worlds[1].take_wcs(RECV_CQ).iter().map(|wc| (wc.wr_id, wc.status, wc.vendor_err)).collect();
+            let flushed = |wr_id| (wr_id, WcStatus::WrFlushErr, 0);
+            assert_eq!(received, [(1, DONE, 0), (2, status, VENDOR_ERR_INJECTED), flushed(3), flushed(4)]);
+            assert_eq!(ends(&mut p), [(1, DONE, 0), (2, told, 0), flushed(3)], "{:?}", p.qps[0]);
+            assert_eq!((p.qps[0].state(), p.qps[1].state()), (QpState::Err, QpState::Err));
+        }
+    }
+}
+
+#[test]
+fn a_failing_receive_of_an_unreliable_service_costs_one_message() {
+    for kind in [QpType::Uc, QpType::Ud] {
+        let mut p = Pair::new(kind);
+        for wr_id in 1..=3 {
+            p.recv(1, wr_id, &[sge(0x1000, 2000)]);
+            if wr_id == 2 {
+                p.qps[1].fail_newest_recv(WcStatus::GeneralErr);
+            }
+        }
+        let ud = (kind == QpType::Ud).then(|| UdTarget { av: av(0), remote_qpn: 0x11, remote_qkey: 0x1111_1111 });
+        for wr_id in 1..=3 {
+            let wr =
+                SendWr { wr_id, flags: SendFlags::empty(), op: SendOp::Send, sges: &[sge(0, 40)], ud, xrc_srqn: None };
+            p.qps[0].post_send(p.now, &wr, &mut p.worlds[0]).unwrap();
+        }
+        p.finish();
+        let received: Vec<_> = p.worlds[1].take_wcs(RECV_CQ).iter().map(|wc| (wc.wr_id, wc.status)).collect();
+        assert_eq!(received, [(1, DONE), (2, WcStatus::GeneralErr), (3, DONE)], "{kind:?}");
+    }
+}

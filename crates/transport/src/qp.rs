@@ -304,6 +304,11 @@ impl Qp {
         }
     }
 
+    /// Gives the receive posted last the status with which it completes instead of taking a message.
+    pub fn fail_newest_recv(&mut self, status: WcStatus) {
+        self.rq.fail_newest(status);
+    }
+
     /// Handles a packet for this queue pair.
     pub fn handle_packet(&mut self, now: Instant, rx: &RxPacket<'_>, env: &mut impl Env) {
         self.core.now = now;

@@ -1,7 +1,6 @@
 //! Receive queue of a queue pair without an SRQ: a ring of slots allocated once.
 
-use smallvec::SmallVec;
-use weft_verbs::{RecvWr, VerbsError};
+use weft_verbs::{RecvWr, VerbsError, WcStatus};
 
 use crate::RecvWqe;
 use crate::env::refill;
@@ -54,9 +53,18 @@ impl RecvQueue {
         }
         let slot = &mut self.slots[(self.tail & self.mask) as usize];
         slot.wr_id = wr.wr_id;
+        slot.injected = WcStatus::Success;
         refill(&mut slot.sges, wr.sges);
         self.tail += 1;
         Ok(())
+    }
+
+    /// Gives the newest receive the status with which it completes instead of taking a message.
+    pub fn fail_newest(&mut self, status: WcStatus) {
+        let newest = self.tail.checked_sub(1).filter(|_| !self.is_empty());
+        if let Some(slot) = newest.and_then(|at| self.slots.get_mut((at & self.mask) as usize)) {
+            slot.injected = status;
+        }
     }
 
     /// Takes the oldest receive by swapping its list with that of `into`, so nothing is allocated.
@@ -66,7 +74,7 @@ impl RecvQueue {
             return false;
         }
         let slot = &mut self.slots[(self.head & self.mask) as usize];
-        into.wr_id = slot.wr_id;
+        (into.wr_id, into.injected) = (slot.wr_id, slot.injected);
         std::mem::swap(&mut into.sges, &mut slot.sges);
         self.head += 1;
         true
@@ -74,7 +82,7 @@ impl RecvQueue {
 
     /// Takes the oldest receive and returns its number (flushing).
     pub fn pop_id(&mut self) -> Option<u64> {
-        let mut wqe = RecvWqe { wr_id: 0, sges: SmallVec::new() };
+        let mut wqe = RecvWqe::default();
         self.pop_into(&mut wqe).then_some(wqe.wr_id)
     }
 }

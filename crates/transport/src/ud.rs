@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use weft_verbs::{GidType, Instant, QpState, SendFlags, SendOp, WcFlags, WcOpcode, WcStatus};
+use weft_verbs::{GidType, Instant, QpState, SendFlags, SendOp, VENDOR_ERR_INJECTED, WcFlags, WcOpcode, WcStatus};
 use weft_wire::ext::{Deth, ImmDt};
 use weft_wire::grh::Grh;
 use weft_wire::packet::{ICRC_LEN, pad_for};
@@ -131,7 +131,9 @@ impl Ud {
         }
         let pd = core.pd();
         let bytes = GRH_LEN + packet.payload.len();
-        let stored = if bytes as u64 > sge_list::total(&self.recv.sges) {
+        let stored = if self.recv.injected != WcStatus::Success {
+            Err(self.recv.injected)
+        } else if bytes as u64 > sge_list::total(&self.recv.sges) {
             Err(WcStatus::LocLenErr)
         } else {
             let header = if rx.local.is_some_and(|local| !local.global) { [0; GRH_LEN] } else { network_header(rx) };
@@ -140,6 +142,9 @@ impl Ud {
                 .and_then(|()| segment::scatter_datagram(env, pd, sges, GRH_LEN as u64, packet.payload))
         };
         let mut wc = core.wc(self.recv.wr_id, stored.err().unwrap_or_default(), WcOpcode::Recv);
+        if self.recv.injected != WcStatus::Success {
+            wc.vendor_err = VENDOR_ERR_INJECTED;
+        }
         wc.byte_len = bytes as u32;
         wc.src_qp = deth.src_qp();
         match rx.local {

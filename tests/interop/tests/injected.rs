@@ -25,6 +25,8 @@ const SURVIVED: &[(&str, &[&str])] = &[
     ("status=IBV_WC_GENERAL_ERR,from=20,count=1", &["failure: completion: status 21, vendor_err 0xfa17, send"]),
     // Each of 75 connections carries two messages.
     ("status=REM_ACCESS_ERR,from=3,count=1,only=send,per=qp", &["failure: completion: status 10"; 74]),
+    ("status=LOC_PROT_ERR,from=20,count=1,only=recv", &["failure: completion: status 4, vendor_err 0xfa17, receive"]),
+    ("status=WR_FLUSH_ERR,from=20,count=1,only=recv", &["failure: completion: status 5, vendor_err 0xfa17, receive"]),
     ("errno=ENOMEM,call=ibv_reg_mr,count=2", &["failure: ibv_reg_mr: Cannot allocate memory"; 2]),
     ("errno=ENOMEM,call=ibv_create_qp,from=2,count=1", &["failure: ibv_create_qp: Cannot allocate memory"]),
     ("errno=EAGAIN,call=ibv_create_cq,count=1", &["failure: ibv_create_cq: Resource temporarily unavailable"]),
@@ -79,6 +81,9 @@ const ENDED: &[(&str, &str, &str, &str)] = &[
     ("ibv_rc_pingpong", "-n 500 -e", "status=RNR_RETRY_EXC_ERR,from=100,count=1", "RNR retry counter exceeded (13)"),
     ("ibv_rc_pingpong", "-n 500", "errno=ENOMEM,call=ibv_post_send,from=50", "Couldn't post send"),
     ("ibv_rc_pingpong", "-n 500", "errno=ENOMEM,call=ibv_create_cq", "Couldn't create CQ"),
+    ("ibv_ud_pingpong", "-n 500", "status=LOC_LEN_ERR,from=100,count=1,only=recv", "local length error (1)"),
+    ("ibv_srq_pingpong", "-n 500 -q 4", "status=GENERAL_ERR,from=50,count=1,only=recv", "general error (21)"),
+    ("ibv_srq_pingpong", "-n 500 -q 4", "event=SRQ_ERR,from=100", "Work Request Flushed Error (5)"),
     ("ib_write_bw", "-n 2000", "status=REM_ACCESS_ERR,from=100,only=write", "Failed status 10"),
     ("ib_write_bw", "-n 2000", "errno=ENOMEM,call=ibv_reg_mr", "Couldn't allocate MR"),
 ];

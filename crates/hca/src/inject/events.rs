@@ -62,6 +62,7 @@ impl<H: HostInterface> Hca<H> {
                 let Some(id) = by.or_else(|| self.first_ready(due)) else { return false };
                 self.raise_on_qp(now, due, id);
             }
+            AsyncEvent::SrqErr => return self.fail_srq(now, due, by),
             AsyncEvent::DeviceFatal => self.each_device(now, due, |hca, id| hca.take_device_out(now, due, id)),
             AsyncEvent::PortErr => self.each_port(now, due, |hca, id, port| hca.take_port_down(now, due, id, port)),
             AsyncEvent::PortActive => {
@@ -104,12 +105,16 @@ impl<H: HostInterface> Hca<H> {
         });
     }
 
-    /// Returns the first queue pair that is ready to send, on the devices that an event concerns.
-    fn first_ready(&self, due: &DueEvent) -> Option<QpId> {
-        let concerned = |id: DeviceId| match (&due.device, self.context.devices.get(&id)) {
+    fn concerns(&self, due: &DueEvent, id: DeviceId) -> bool {
+        match (&due.device, self.context.devices.get(&id)) {
             (Some(only), Some(device)) => *only == device.attr.name,
             _ => true,
-        };
+        }
+    }
+
+    /// Returns the first queue pair that is ready to send, on the devices that an event concerns.
+    fn first_ready(&self, due: &DueEvent) -> Option<QpId> {
+        let concerned = |id: DeviceId| self.concerns(due, id);
         let sends = |qp: &Qp| qp.qp_type().has_send_queue() && qp.state() == QpState::Rts;
         self.qps.iter().find(|(_, entry)| sends(&entry.qp) && concerned(entry.device)).map(|(id, _)| id)
     }
@@ -129,6 +134,29 @@ impl<H: HostInterface> Hca<H> {
         if fails {
             self.fail_qp(id);
         }
+    }
+
+    /// Fails the shared receive queue of a queue pair, or without one the first of the devices concerned, and the queue pairs
+    /// that receive from it. Returns `false` if there is no queue yet.
+    fn fail_srq(&mut self, now: Instant, due: &DueEvent, by: Option<QpId>) -> bool {
+        let own = by.and_then(|id| self.qps.get(id).ok()).and_then(|entry| entry.init.srq);
+        if by.is_some() && own.is_none() {
+            let why = "a queue pair without a shared receive queue does not raise SRQ_ERR";
+            self.with_injector(|injector| injector.excuse(now, due.number, None, why));
+            return true;
+        }
+        let concerned = |device: DeviceId| self.concerns(due, device);
+        let first = || self.context.srqs.iter().find(|(_, srq)| concerned(srq.device)).map(|(id, _)| id);
+        let Some(id) = own.or_else(first) else { return false };
+        let Ok(srq) = self.context.srqs.get_mut(id) else { return false };
+        srq.fail();
+        let (device, cookie) = (srq.device, srq.cookie);
+        self.context.raise(device, due.event, AsyncSubject::Srq(id), cookie);
+        self.report_event(now, due, None, format_args!("srq={}", id.index));
+        let fed: Vec<QpId> =
+            self.qps.iter().filter(|(_, entry)| entry.init.srq == Some(id)).map(|(id, _)| id).collect();
+        fed.into_iter().for_each(|qp| self.fail_qp(qp));
+        true
     }
 
     fn take_device_out(&mut self, now: Instant, due: &DueEvent, id: DeviceId) {

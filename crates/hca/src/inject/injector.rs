@@ -161,7 +161,30 @@ impl Injector {
         }
     }
 
-    /// Decides about a call. All failures count it, the first that may strike it does.
+    /// Returns the effect of the first failure that may strike a request or call, of those that `effect` selects. All of them
+    /// count it.
+    fn strike<T>(
+        &mut self,
+        now: Instant,
+        device: Option<&str>,
+        qp: Option<QpId>,
+        effect: impl Fn(Effect) -> Option<T>,
+    ) -> Option<(u32, T)> {
+        let mut verdict = None;
+        for active in &mut self.list {
+            if let Some(effect) = effect(active.injection.effect)
+                && active.concerns_any(device)
+                && active.sees(now, qp)
+                && verdict.is_none()
+            {
+                active.on_strike(qp);
+                verdict = Some((active.number, effect));
+            }
+        }
+        verdict
+    }
+
+    /// Decides about a call.
     pub(crate) fn on_call(
         &mut self,
         now: Instant,
@@ -169,42 +192,42 @@ impl Injector {
         call: Call,
         qp: Option<(QpId, Qpn)>,
     ) -> Result<(), VerbsError> {
-        let (mut refusal, id) = (None, qp.map(|(id, _)| id));
-        for active in &mut self.list {
-            if let Effect::Errno { errno, calls } = active.injection.effect
-                && calls.has(call)
-                && active.concerns_any(device)
-                && active.sees(now, id)
-                && refusal.is_none()
-            {
-                active.on_strike(id);
-                refusal = Some((active.number, errno));
-            }
-        }
+        let refusal = self.strike(now, device, qp.map(|(id, _)| id), |effect| match effect {
+            Effect::Errno { errno, calls } => calls.has(call).then_some(errno),
+            _ => None,
+        });
         let Some((number, errno)) = refusal else { return Ok(()) };
         let qpn = qp.map(|(_, qpn)| qpn);
         self.report(now, number, qpn, format_args!("errno={} call={}", errno_name(errno), call.name()));
         Err(VerbsError::Injected(errno))
     }
 
-    /// Decides about the work of a call of the RDMA connection manager: the event by which it fails instead of being done. All
-    /// failures count it, the first that may strike it does.
+    /// Decides about the work of a call of the RDMA connection manager: the event by which it fails instead of being done.
     pub(crate) fn on_connecting(&mut self, now: Instant, device: Option<&str>, call: Call) -> Option<CmFailure> {
-        let mut verdict = None;
-        for active in &mut self.list {
-            if let Effect::Cm(failure) = active.injection.effect
-                && failure.call() == call
-                && active.concerns_any(device)
-                && active.sees(now, None)
-                && verdict.is_none()
-            {
-                active.on_strike(None);
-                verdict = Some((active.number, failure));
-            }
-        }
-        let (number, failure) = verdict?;
+        let (number, failure) = self.strike(now, device, None, |effect| match effect {
+            Effect::Cm(failure) => (failure.call() == call).then_some(failure),
+            _ => None,
+        })?;
         self.report(now, number, None, format_args!("cm={} call={}", failure.name(), call.name()));
         Some(failure)
+    }
+
+    /// Decides about a receive: the status with which it completes instead of taking a message. One of a shared receive queue
+    /// belongs to no queue pair.
+    pub(crate) fn on_receive(
+        &mut self,
+        now: Instant,
+        device: &str,
+        qp: Option<(QpId, Qpn)>,
+        wr_id: u64,
+    ) -> Option<WcStatus> {
+        let (number, status) = self.strike(now, Some(device), qp.map(|(id, _)| id), |effect| match effect {
+            Effect::Status { status, only } => only.has_receives().then_some(status),
+            _ => None,
+        })?;
+        let qpn = qp.map(|(_, qpn)| qpn);
+        self.report(now, number, qpn, format_args!("status={} receive wr_id={wr_id}", status_name(status)));
+        Some(status)
     }
 
     /// Decides about a request to a send queue: the status with which it completes instead of being carried out. All failures

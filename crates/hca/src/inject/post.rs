@@ -1,6 +1,6 @@
 //! Posts to send and receive queues while there are failures to inject.
 
-use weft_verbs::{Instant, QpId, QpState, RecvWr, SendWr, VerbsError};
+use weft_verbs::{Instant, QpId, QpState, RecvWr, SendWr, SrqId, VerbsError};
 
 use super::injector::Posting;
 use crate::{Hca, HostInterface};
@@ -49,14 +49,43 @@ impl<H: HostInterface> Hca<H> {
         posted
     }
 
-    /// Posts a receive, and raises the events that its number asks for.
+    /// Posts a receive, whose status may be injected, and raises the events that its number asks for.
     #[cold]
-    pub(crate) fn post_recv_and_raise(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
+    pub(crate) fn post_recv_or_fail(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
         let is_served = self.qps.get(id).is_ok_and(|entry| serves_receives(entry.qp.state()));
         self.post_plain_recv(id, wr)?;
+        self.fail_recv(id, wr);
         if is_served {
             self.raise_for_post(self.context.now, id);
         }
         Ok(())
+    }
+
+    /// Lets an injected failure strike the receive that was posted last. A failed queue pair has flushed it: it has no number.
+    fn fail_recv(&mut self, id: QpId, wr: &RecvWr<'_>) {
+        let now = self.context.now;
+        let Ok(entry) = self.qps.get_mut(id) else { return };
+        let (Some(injector), Some(device)) = (&mut self.context.injector, self.context.devices.get(&entry.device))
+        else {
+            return;
+        };
+        if entry.qp.state() != QpState::Err
+            && let Some(status) = injector.on_receive(now, &device.attr.name, Some((id, entry.qp.qpn())), wr.wr_id)
+        {
+            entry.qp.fail_newest_recv(status);
+        }
+    }
+
+    /// As [`Hca::fail_recv`], for a shared receive queue.
+    #[cold]
+    pub(crate) fn fail_srq_recv(&mut self, id: SrqId, wr: &RecvWr<'_>) {
+        let now = self.context.now;
+        let Ok(srq) = self.context.srqs.get_mut(id) else { return };
+        let (Some(injector), Some(device)) = (&mut self.context.injector, self.context.devices.get(&srq.device)) else {
+            return;
+        };
+        if let Some(status) = injector.on_receive(now, &device.attr.name, None, wr.wr_id) {
+            srq.fail_newest(status);
+        }
     }
 }

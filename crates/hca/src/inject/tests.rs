@@ -5,7 +5,7 @@ use weft_verbs::injection::{Call, CmFailure, Injection};
 use weft_verbs::{
     Access, AddressVector, AsyncEvent, AsyncSubject, CqId, CqInit, DeviceAttr, DeviceId, Duration, Event, Gid,
     GidEntry, GidType, Instant, Mtu, PdId, PortAttr, PortState, QpAttr, QpAttrMask as Mask, QpCap, QpId, QpInit,
-    QpState, QpType, RecvWr, SendFlags, SendOp, SendWr, VerbsError, Wc, WcStatus,
+    QpState, QpType, RecvWr, SendFlags, SendOp, SendWr, SrqAttr, SrqId, SrqInit, VerbsError, Wc, WcStatus,
 };
 
 use crate::{Hca, HcaConfig, PacketsOnly};
@@ -77,12 +77,21 @@ impl Bench {
         }
     }
 
+    fn shared_queue(&mut self) -> SrqId {
+        let attr = SrqAttr { max_wr: 16, max_sge: 1, srq_limit: 0 };
+        self.hca.create_srq(DEVICE, &SrqInit { pd: self.pd, attr, xrc: None, cookie: 5 }).unwrap()
+    }
+
     /// Creates a queue pair in RESET.
     fn create(&mut self, qp_type: QpType) -> QpId {
+        self.create_with(qp_type, None)
+    }
+
+    /// As [`Bench::create`], with a shared receive queue.
+    fn create_with(&mut self, qp_type: QpType, srq: Option<SrqId>) -> QpId {
         let cap = QpCap { max_send_wr: 16, max_recv_wr: 16, max_send_sge: 1, max_recv_sge: 1, max_inline_data: 0 };
         let (pd, cq) = (Some(self.pd), Some(self.cq));
-        let init =
-            QpInit { qp_type, pd, send_cq: cq, recv_cq: cq, srq: None, xrcd: None, cap, sq_sig_all: true, cookie: 9 };
+        let init = QpInit { qp_type, pd, send_cq: cq, recv_cq: cq, srq, xrcd: None, cap, sq_sig_all: true, cookie: 9 };
         let (id, ..) = self.hca.create_qp(DEVICE, &init).unwrap();
         self.qps.push(id);
         id

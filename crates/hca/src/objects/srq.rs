@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 use weft_transport::{RecvWqe, XrcSrq};
 use weft_verbs::{
-    Cookie, CqId, DeviceId, PdId, RecvWr, SRQ_MAX, SRQ_WR_MAX, SrqAttr, SrqId, SrqInit, VerbsError, XrcdId,
+    Cookie, CqId, DeviceId, PdId, RecvWr, SRQ_MAX, SRQ_WR_MAX, SrqAttr, SrqId, SrqInit, VerbsError, WcStatus, XrcdId,
 };
 
 use crate::rng::Rng;
@@ -21,6 +21,8 @@ pub(crate) struct Srq {
     pub(crate) cookie: Cookie,
     attr: SrqAttr,
     queue: VecDeque<RecvWqe>,
+    /// It is in the error state, by an injected event.
+    failed: bool,
     /// Number of queue pairs that receive from it.
     pub(crate) uses: u32,
 }
@@ -59,16 +61,31 @@ impl Srq {
         if wr.sges.len() as u64 > u64::from(self.attr.max_sge) {
             return Err(VerbsError::Invalid("more scatter elements than the queue was made for"));
         }
+        if self.failed {
+            return Err(VerbsError::Invalid("the shared receive queue is in the error state"));
+        }
         if self.queue.len() as u64 >= u64::from(self.attr.max_wr) {
             return Err(VerbsError::NoMemory("the shared receive queue is full"));
         }
-        self.queue.push_back(RecvWqe { wr_id: wr.wr_id, sges: wr.sges.into() });
+        self.queue.push_back(RecvWqe { wr_id: wr.wr_id, sges: wr.sges.into(), injected: WcStatus::Success });
         Ok(())
+    }
+
+    /// Gives the receive posted last the status with which it completes instead of taking a message.
+    pub(crate) fn fail_newest(&mut self, status: WcStatus) {
+        if let Some(newest) = self.queue.back_mut() {
+            newest.injected = status;
+        }
+    }
+
+    /// Fails: it takes and gives no receive any more.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
     }
 
     /// Takes the oldest receive. If fewer than the limit remain, disarms the limit and returns `true` with it.
     pub(crate) fn take(&mut self) -> Option<(RecvWqe, bool)> {
-        let wqe = self.queue.pop_front()?;
+        let wqe = if self.failed { None } else { self.queue.pop_front() }?;
         let limit_reached = (self.queue.len() as u64) < u64::from(self.attr.srq_limit);
         if limit_reached {
             self.attr.srq_limit = 0;
@@ -93,8 +110,8 @@ impl Srqs {
         self.table.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Srq> {
-        self.table.iter().map(|(_, srq)| srq)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SrqId, &Srq)> {
+        self.table.iter()
     }
 
     pub(crate) fn get(&self, id: SrqId) -> Result<&Srq, VerbsError> {
@@ -127,6 +144,7 @@ impl Srqs {
             // Only modify_srq arms the limit; a receive may always have one element.
             attr: SrqAttr { max_wr: init.attr.max_wr, max_sge: init.attr.max_sge.max(1), srq_limit: 0 },
             queue: VecDeque::new(),
+            failed: false,
             uses: 0,
         })?;
         self.by_number.insert(number, id);
@@ -150,6 +168,6 @@ impl Srqs {
 
     /// Whether a receive is posted to it.
     pub(crate) fn has(&self, id: SrqId) -> bool {
-        self.table.get(id).is_ok_and(|srq| !srq.queue.is_empty())
+        self.table.get(id).is_ok_and(|srq| !srq.failed && !srq.queue.is_empty())
     }
 }

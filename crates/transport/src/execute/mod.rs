@@ -8,7 +8,9 @@ mod packet;
 mod refusal;
 mod request;
 
-use weft_verbs::{Access, AsyncEvent, CqId, MSG_SIZE_MAX, PdId, QpType, Sge, WcFlags, WcOpcode, WcStatus};
+use weft_verbs::{
+    Access, AsyncEvent, CqId, MSG_SIZE_MAX, PdId, QpType, Sge, VENDOR_ERR_INJECTED, WcFlags, WcOpcode, WcStatus,
+};
 use weft_wire::NakCode;
 
 use crate::core::{Core, Fault};
@@ -256,7 +258,11 @@ impl Executor {
             Some(srq) => env.srq_take(srq).map(|recv| self.recv = recv).is_some(),
             None => rq.pop_into(&mut self.recv),
         };
-        if self.holds_recv { Ok(()) } else { Err(Refusal::NotReady) }
+        match self.recv.injected {
+            _ if !self.holds_recv => Err(Refusal::NotReady),
+            WcStatus::Success => Ok(()),
+            status => Err(refusal::injected(status)),
+        }
     }
 
     /// Completes the receive.
@@ -289,7 +295,10 @@ impl Executor {
     fn fail_recv<E: Env>(&mut self, core: &Core, status: WcStatus, env: &mut E) -> bool {
         let held = std::mem::take(&mut self.holds_recv);
         if held {
-            let wc = core.wc(self.recv.wr_id, status, WcOpcode::Recv);
+            let mut wc = core.wc(self.recv.wr_id, status, WcOpcode::Recv);
+            if self.recv.injected == status {
+                wc.vendor_err = VENDOR_ERR_INJECTED;
+            }
             core.complete_recv(env, self.xrc_cq(), wc);
         }
         held

@@ -30,6 +30,16 @@ impl From<NakCode> for Refusal {
     }
 }
 
+/// A receive whose status was injected: the peer hears what a receive with this error tells it.
+pub(super) fn injected(status: WcStatus) -> Refusal {
+    let code = match status {
+        WcStatus::LocLenErr | WcStatus::RemInvReqErr => NakCode::INVALID_REQUEST,
+        WcStatus::LocAccessErr => NakCode::REMOTE_ACCESS,
+        _ => NakCode::REMOTE_OPERATIONAL,
+    };
+    Refusal::Fatal { code, recv: Some(status) }
+}
+
 /// A fault of the local receive.
 pub(super) fn local_fault(status: WcStatus) -> Refusal {
     Refusal::Fatal { code: NakCode::REMOTE_OPERATIONAL, recv: Some(status) }

@@ -179,7 +179,11 @@ fn what_came_before_the_peer_was_ready_is_asked_again() {
 #[test]
 fn xrc_names_its_receive_queue() {
     let mut p = Pair::on_one_host(QpType::XrcSend, 64, |_, _| {});
-    p.worlds[1].srq.push_back(crate::RecvWqe { wr_id: 6, sges: [sge(0x1_0000, 100)].into_iter().collect() });
+    p.worlds[1].srq.push_back(crate::RecvWqe {
+        wr_id: 6,
+        sges: [sge(0x1_0000, 100)].into_iter().collect(),
+        ..crate::RecvWqe::default()
+    });
     p.send(0, 1, SendOp::Send, &[sge(0, 100)]);
     p.finish();
     assert_eq!(p.worlds[0].take(SEND_CQ), [ok(1, 100)]);

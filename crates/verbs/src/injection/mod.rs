@@ -23,7 +23,7 @@ pub struct Injection {
 /// A failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// A request of a send queue is not carried out and completes with this status.
+    /// A request of a send queue is not carried out, or a receive takes no message, and completes with this status.
     Status {
         /// The status.
         status: WcStatus,

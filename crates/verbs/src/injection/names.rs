@@ -2,7 +2,7 @@
 
 use crate::{AsyncEvent, Errno, Op, WcStatus};
 
-/// Statuses with which requests of a send queue can fail.
+/// Statuses with which requests can fail.
 const STATUSES: [(&str, WcStatus); 16] = [
     ("LOC_LEN_ERR", WcStatus::LocLenErr),
     ("LOC_QP_OP_ERR", WcStatus::LocQpOpErr),
@@ -23,11 +23,12 @@ const STATUSES: [(&str, WcStatus); 16] = [
 ];
 
 /// Events that report failures and changes.
-const EVENTS: [(&str, AsyncEvent); 14] = [
+const EVENTS: [(&str, AsyncEvent); 15] = [
     ("CQ_ERR", AsyncEvent::CqErr),
     ("QP_FATAL", AsyncEvent::QpFatal),
     ("QP_REQ_ERR", AsyncEvent::QpReqErr),
     ("QP_ACCESS_ERR", AsyncEvent::QpAccessErr),
+    ("SRQ_ERR", AsyncEvent::SrqErr),
     ("PATH_MIG", AsyncEvent::PathMig),
     ("PATH_MIG_ERR", AsyncEvent::PathMigErr),
     ("DEVICE_FATAL", AsyncEvent::DeviceFatal),
@@ -67,6 +68,27 @@ const ERRNOS: [(&str, Errno); 24] = [
     ("ECONNREFUSED", 111),
     ("EHOSTUNREACH", 113),
 ];
+
+/// Those with which receives can fail.
+const STATUSES_OF_RECEIVES: [WcStatus; 8] = [
+    WcStatus::LocLenErr,
+    WcStatus::LocQpOpErr,
+    WcStatus::LocProtErr,
+    WcStatus::WrFlushErr,
+    WcStatus::LocAccessErr,
+    WcStatus::RemInvReqErr,
+    WcStatus::FatalErr,
+    WcStatus::GeneralErr,
+];
+
+/// Checks that receives can fail with a status.
+pub(super) fn status_of_receives(status: WcStatus) -> Result<(), String> {
+    if STATUSES_OF_RECEIVES.contains(&status) {
+        return Ok(());
+    }
+    let names = STATUSES_OF_RECEIVES.map(status_name).join(", ");
+    Err(format!("no receive fails with {}: with only=recv there are {names}", status_name(status)))
+}
 
 fn find<T: Copy + PartialEq>(table: &[(&'static str, T)], name: &str, prefix: &str, noun: &str) -> Result<T, String> {
     let short = name.strip_prefix(prefix).unwrap_or(name);
@@ -254,12 +276,13 @@ impl Calls {
     }
 }
 
-/// A set of kinds of requests; the empty one stands for all.
+/// A set of kinds of requests; the empty one stands for all requests of send queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RequestKinds(u8);
 
 /// Names of the kinds; a kind's bit is its place here.
-const KINDS: [&str; 4] = ["send", "write", "read", "atomic"];
+const KINDS: [&str; 5] = ["send", "write", "read", "atomic", "recv"];
+const RECEIVES: RequestKinds = RequestKinds(1 << 4);
 
 impl RequestKinds {
     /// Parses names with a plus between them: `write+read`.
@@ -280,6 +303,11 @@ impl RequestKinds {
             _ => 3,
         };
         self.0 == 0 || self.0 & 1 << place != 0
+    }
+
+    /// Whether the set has receives.
+    pub fn has_receives(self) -> bool {
+        self.0 & RECEIVES.0 != 0
     }
 
     /// Whether the set was left empty.
@@ -324,6 +352,9 @@ mod tests {
         assert!(Calls::parse("ibv_poll_cq").unwrap_err().contains("ibv_create_qp"));
         let set = RequestKinds::parse("write+atomic").unwrap();
         assert!(set.has(Op::Write) && set.has(Op::Flush) && !set.has(Op::Send) && !set.has(Op::Read));
-        assert!(RequestKinds::default().has(Op::Read) && RequestKinds::parse("recv").is_err());
+        assert!(RequestKinds::default().has(Op::Read) && RequestKinds::parse("receive").is_err());
+        let both = RequestKinds::parse("recv+send").unwrap();
+        assert!(both.has_receives() && both.has(Op::Send) && !both.has(Op::Read));
+        assert!(!RequestKinds::parse("recv").unwrap().has(Op::Send) && !RequestKinds::default().has_receives());
     }
 }

@@ -200,6 +200,9 @@ impl Parts {
         if self.status.is_none() && !self.only.is_all() {
             return Err("only=KIND belongs to status=NAME".to_owned());
         }
+        if let Some(status) = self.status.filter(|_| self.only.has_receives()) {
+            names::status_of_receives(status)?;
+        }
         Ok(effect)
     }
 }
@@ -280,6 +283,11 @@ mod tests {
             ("errno=EIO,call=ibv_modify_qp+ibv_reg_mr,from=2,per=qp", "calls of a queue pair"),
             ("status=FATAL_ERR,seed=0", "chance=SHARE"),
             ("status=FATAL_ERR,for=0s", "longer than zero"),
+            (
+                "status=RETRY_EXC_ERR,only=recv",
+                "no receive fails with RETRY_EXC_ERR: with only=recv there are LOC_LEN_ERR",
+            ),
+            ("status=LOC_LEN_ERR,only=receive", "there are send, write, read, atomic, recv"),
             ("status=FATAL_ERR,from=1,from=2", "from=2: from stands there twice"),
             ("errno=EIO,call=ibv_reg_mr,call=ibv_alloc_pd", "twice"),
             ("every=1s,count=3", "no failure is named"),

@@ -106,3 +106,29 @@ fn an_iwarp_queue_pair_is_ready_with_its_stream() {
     bench.hca.attach_stream(bench.now, id, &StreamParams::default()).unwrap();
     assert_eq!(bench.at(1000), [(AsyncEvent::PathMig, AsyncSubject::Qp(id))]);
 }
+
+#[test]
+fn a_shared_receive_queue_fails_with_its_queue_pairs() {
+    let mut bench = Bench::on(device("rxe0"));
+    bench.inject(&["event=SRQ_ERR,after=1s"]);
+    assert_eq!((bench.at(2000), bench.hca.strikes()), (vec![], vec![(1, 0)]), "no queue yet");
+    let srq = bench.shared_queue();
+    let fed = bench.create_with(QpType::Rc, Some(srq));
+    bench.bring_to_init(fed);
+    bench.connect(QpType::Rc);
+    let last = (AsyncEvent::QpLastWqeReached, AsyncSubject::Qp(fed));
+    assert_eq!(bench.at(2000), [(AsyncEvent::SrqErr, AsyncSubject::Srq(srq)), last]);
+    assert_eq!((bench.state(0), bench.state(1)), (QpState::Err, QpState::Rts));
+    let wr = RecvWr { wr_id: 1, sges: &[] };
+    assert!(bench.hca.post_srq_recv(srq, &wr).unwrap_err().to_string().contains("error state"));
+    assert!(bench.hca.context.take_srq_recv(srq).is_none());
+}
+
+#[test]
+fn a_queue_pair_without_a_shared_receive_queue_is_excused() {
+    let mut bench = Bench::new(QpType::Rc, &["event=SRQ_ERR,from=1"]);
+    bench.shared_queue();
+    bench.post(0, 1).unwrap();
+    assert_eq!((bench.at(0), bench.state(0)), (vec![], QpState::Rts));
+    assert!(bench.reports()[0].contains("without a shared receive queue"));
+}

@@ -154,3 +154,32 @@ fn calls_of_the_connection_manager_fail_at_once_or_by_an_event() {
     assert_eq!(bench.hca.strikes(), [(1, 1), (2, 2), (3, 1), (4, 0), (5, 1)]);
     assert_eq!(bench.reports()[0], "cm=REJECTED call=rdma_connect by=\"cm=REJECTED,from=2,count=1\"");
 }
+
+#[test]
+fn receives_are_numbered_by_themselves() {
+    let spec = "status=LOC_LEN_ERR,from=2,count=1,only=recv";
+    let mut bench = Bench::new(QpType::Rc, &[spec]);
+    let recv = |bench: &mut Bench, wr_id| bench.hca.post_recv(bench.qps[0], &RecvWr { wr_id, sges: &[] });
+    (1..=3).for_each(|wr_id| bench.post(0, wr_id).unwrap());
+    recv(&mut bench, 7).unwrap();
+    assert_eq!(bench.hca.strikes(), [(1, 0)]);
+    recv(&mut bench, 8).unwrap();
+    assert_eq!(bench.reports(), [format!("status=LOC_LEN_ERR receive wr_id=8 by=\"{spec}\"")]);
+    // The receive waits for a message; one that the full queue refuses has no number.
+    assert_eq!((bench.completions(), bench.state(0)), (vec![], QpState::Rts));
+    let refused = (9..).find(|wr_id| recv(&mut bench, *wr_id).is_err()).unwrap();
+    assert_eq!((refused, bench.hca.strikes()), (8 + 15, vec![(1, 1)]));
+}
+
+#[test]
+fn receives_of_a_shared_queue_count() {
+    let mut bench = Bench::on(device("rxe0"));
+    bench.inject(&["status=GENERAL_ERR,from=2,count=1,only=recv"]);
+    let srq = bench.shared_queue();
+    for wr_id in 1..=2 {
+        bench.hca.post_srq_recv(srq, &RecvWr { wr_id, sges: &[] }).unwrap();
+    }
+    assert_eq!((bench.hca.strikes(), bench.reports().len()), (vec![(1, 1)], 1));
+    let taken = |bench: &mut Bench| bench.hca.context.take_srq_recv(srq).unwrap().injected;
+    assert_eq!([taken(&mut bench), taken(&mut bench)], [WcStatus::Success, WcStatus::GeneralErr]);
+}

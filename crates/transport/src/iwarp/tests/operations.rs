@@ -216,7 +216,11 @@ fn a_responder_waits_for_the_first_fpdu() {
 #[test]
 fn a_shared_receive_queue_serves_the_stream() {
     let mut p = StreamPair::with(params(), |init| init.srq = Some(SRQ), |_| {});
-    p.worlds[1].srq.push_back(crate::RecvWqe { wr_id: 77, sges: [sge(0x1_0000, 64)].into_iter().collect() });
+    p.worlds[1].srq.push_back(crate::RecvWqe {
+        wr_id: 77,
+        sges: [sge(0x1_0000, 64)].into_iter().collect(),
+        ..crate::RecvWqe::default()
+    });
     p.send(0, 1, SendOp::Send, &[sge(0, 10)]);
     p.run();
     assert_eq!(p.worlds[1].take(RECV_CQ), [ok(77, 10)]);

@@ -147,7 +147,11 @@ fn a_shared_queue_serves_those_who_wait() {
     p.send(0, 1, SendOp::Send, &[sge(0, 100)]);
     run(&mut p);
     assert!(p.qps[1].awaits_receive());
-    p.worlds[1].srq.push_back(RecvWqe { wr_id: 6, sges: [sge(0x1_0000, 100)].into_iter().collect() });
+    p.worlds[1].srq.push_back(RecvWqe {
+        wr_id: 6,
+        sges: [sge(0x1_0000, 100)].into_iter().collect(),
+        ..crate::RecvWqe::default()
+    });
     p.qps[1].resume_stream(p.now, &mut p.worlds[1]);
     run(&mut p);
     assert_eq!((sends(&mut p, 0), recvs(&mut p, 1)), (vec![(1, DONE)], vec![(6, DONE)]));

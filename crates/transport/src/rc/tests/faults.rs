@@ -113,7 +113,11 @@ fn busy(qp_type: QpType, state: QpState) -> Pair {
             p.recv(1, n, &[sge(n * 5000, 5000)]);
         }
     }
-    p.worlds[1].srq.push_back(crate::RecvWqe { wr_id: 50, sges: [sge(0x1000, 3000)].into_iter().collect() });
+    p.worlds[1].srq.push_back(crate::RecvWqe {
+        wr_id: 50,
+        sges: [sge(0x1000, 3000)].into_iter().collect(),
+        ..crate::RecvWqe::default()
+    });
     if qp_type != QpType::XrcSend && qp_type != QpType::Ud {
         for n in 0..4 {
             p.send(1, n, SendOp::Write(remote(0)), &[sge(0, 3000)]);

@@ -228,7 +228,11 @@ fn shared_receives_and_solicited_events() {
     let mut inits = [init(QpType::Rc), init(QpType::Rc)];
     inits[1].srq = Some(SRQ);
     let mut p = Pair::with(inits, |_, _| {});
-    p.worlds[1].srq.push_back(crate::RecvWqe { wr_id: 50, sges: [sge(0, 100)].into_iter().collect() });
+    p.worlds[1].srq.push_back(crate::RecvWqe {
+        wr_id: 50,
+        sges: [sge(0, 100)].into_iter().collect(),
+        ..crate::RecvWqe::default()
+    });
     p.post(0, 1, SendOp::Send, &[sge(0, 5)], SendFlags::SIGNALED | SendFlags::SOLICITED).unwrap();
     p.finish();
     let wc = p.worlds[1].take_wcs(RECV_CQ)[0];
@@ -241,7 +245,11 @@ fn shared_receives_and_solicited_events() {
 #[test]
 fn xrc_names_its_srq() {
     let mut p = Pair::new(QpType::XrcSend);
-    p.worlds[1].srq.push_back(crate::RecvWqe { wr_id: 50, sges: [sge(0x1000, 3000)].into_iter().collect() });
+    p.worlds[1].srq.push_back(crate::RecvWqe {
+        wr_id: 50,
+        sges: [sge(0x1000, 3000)].into_iter().collect(),
+        ..crate::RecvWqe::default()
+    });
     p.send(0, 1, SendOp::Send, &[sge(0, 3000)]);
     p.send(0, 2, SendOp::Write(remote(0x8000)), &[sge(0, 3000)]);
     p.send(0, 3, SendOp::Read(remote(0x8000)), &[sge(0x9000, 3000)]);
