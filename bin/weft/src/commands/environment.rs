@@ -21,7 +21,11 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     ("programs", "WEFT_STRICT", "seed of an adapter that promises no more than it must"),
     ("programs", "WEFT_MPA", "wishes for iWARP connections: crc,markers,revision=1,rtr=write|read|fpdu"),
     ("programs", "WEFT_PCAP", "file (pcapng) that gets the packets sent and received"),
-    ("programs", "WEFT_TRACE", "stderr or a file, then state,post,cqe,packet,loss,path,copy,share,wake,fault or qp=N"),
+    (
+        "programs",
+        "WEFT_TRACE",
+        "stderr, a file or unix:SOCKET, then state,post,cqe,packet,loss,path,copy,share,wake,fault,qp=N",
+    ),
     ("programs", "WEFT_RECORD", "directory for records of queue pairs; weft record sets it, weft explain reads it"),
     ("programs", "WEFT_LOOPBACK", "wire: packets even between two programs of one host"),
     ("programs", "WEFT_SHARE", "auto, on or off: whether registered pages become shared ones"),

@@ -1,18 +1,17 @@
-//! A trace of events, line by line, for debugging: `WEFT_TRACE=stderr` or `WEFT_TRACE=FILE`, then a comma and an
-//! optional filter. While off, which is nearly always, it costs one branch on [`on`] at each of the few trace points.
+//! Traces of events, line by line, for debugging and for `weft fault run`: `WEFT_TRACE=stderr`, `WEFT_TRACE=FILE` or
+//! `WEFT_TRACE=unix:SOCKET`, then a comma and an optional filter; several with semicolons between them. While off, which is nearly always, it costs one branch on [`on`] at each of the few trace points.
 //! Changes inside a queue pair's state machines show by comparison with its previous state, which only happens while it
 //! is on.
 
 mod observe;
+mod sink;
+mod socket;
 mod spec;
 
-use std::fmt::{self, Write as _};
-use std::fs::File;
-use std::io::Write as _;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use weft_sys::file_size;
 use weft_transport::{RxPacket, TxBatch};
 use weft_verbs::{Event, Instant, Wc};
 use weft_wire::{Bth, Opcode};
@@ -20,11 +19,9 @@ use zerocopy::FromBytes as _;
 
 use crate::error::EngineError;
 use observe::Observer;
+use sink::Sink;
 pub use spec::Kind;
-use spec::{Place, Spec};
-
-/// Lines are buffered up to this many bytes, or until the background thread is about to sleep.
-const BUFFER_BYTES: usize = 64 << 10;
+use spec::Spec;
 
 static ON: AtomicBool = AtomicBool::new(false);
 static TRACE: Mutex<Option<Trace>> = Mutex::new(None);
@@ -35,29 +32,20 @@ pub fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Starts the trace that `WEFT_TRACE` requests; an empty text is off.
+/// Starts the traces that `WEFT_TRACE` requests; an empty text is off.
 ///
 /// # Errors
-/// The text does not parse, or the file cannot be written.
+/// The text does not parse, or a file cannot be written.
 pub fn start(text: &str) -> Result<(), EngineError> {
     if text.is_empty() {
         return Ok(());
     }
-    let spec = Spec::parse(text).map_err(|error| EngineError::new(EngineError::EINVAL, error))?;
-    let out = match &spec.place {
-        Place::Stderr => Out::Stderr,
-        Place::File(name) => {
-            let file = File::options().append(true).create(true).open(name).map_err(|error| {
-                let errno = error.raw_os_error().unwrap_or(EngineError::EINVAL);
-                EngineError::new(errno, format!("WEFT_TRACE: {name} cannot be written: {error}; name another file"))
-            })?;
-            Out::File(file)
-        }
-    };
+    let specs = Spec::parse_all(text).map_err(|error| EngineError::new(EngineError::EINVAL, error))?;
+    let sinks = specs.into_iter().map(Sink::open).collect::<Result<Vec<Sink>, EngineError>>()?;
     // In a forked child, a thread that no longer exists may hold the lock for ever.
     if let Some(mut trace) = TRACE.try_lock() {
-        *trace = Some(Trace { spec, out, buffer: String::new(), observer: Observer::default() });
-        ON.store(true, Ordering::Relaxed);
+        let started = trace.insert(Trace { sinks, observer: Observer::default() });
+        ON.store(started.is_open(), Ordering::Relaxed);
     }
     Ok(())
 }
@@ -67,7 +55,7 @@ pub fn flush() {
     if on()
         && let Some(trace) = TRACE.lock().as_mut()
     {
-        trace.flush();
+        trace.sinks.iter_mut().for_each(Sink::flush);
     }
 }
 
@@ -79,6 +67,14 @@ pub fn stop() {
 /// Traces an event, of queue pair `qpn` if given.
 #[cold]
 pub fn note(now: Instant, kind: Kind, qpn: Option<u32>, text: fmt::Arguments<'_>) {
+    if let Some(trace) = TRACE.lock().as_mut() {
+        trace.line(now, kind, qpn, text);
+        trace.deliver();
+    }
+}
+
+/// Traces an event of a turn or call, at whose end [`observe`] delivers the lines.
+fn collect(now: Instant, kind: Kind, qpn: Option<u32>, text: fmt::Arguments<'_>) {
     if let Some(trace) = TRACE.lock().as_mut() {
         trace.line(now, kind, qpn, text);
     }
@@ -106,15 +102,18 @@ fn packet(now: Instant, way: &str, qpn: u32, dest: Option<u32>, bth: &Bth, bytes
     let (opcode, psn) = (Name(bth.opcode()), bth.psn().value());
     let ack = if bth.ack_req() { " ack_req" } else { "" };
     match dest {
-        Some(dest) => note(
+        Some(dest) => collect(
             now,
             Kind::Packet,
             Some(qpn),
             format_args!("way={way} dest=0x{dest:06x} opcode={opcode} psn={psn} bytes={bytes}{ack}"),
         ),
-        None => {
-            note(now, Kind::Packet, Some(qpn), format_args!("way={way} opcode={opcode} psn={psn} bytes={bytes}{ack}"))
-        }
+        None => collect(
+            now,
+            Kind::Packet,
+            Some(qpn),
+            format_args!("way={way} opcode={opcode} psn={psn} bytes={bytes}{ack}"),
+        ),
     }
 }
 
@@ -134,7 +133,7 @@ impl fmt::Display for Name {
 #[cold]
 pub fn polled(now: Instant, completions: &[Wc]) {
     for wc in completions {
-        note(
+        collect(
             now,
             Kind::Cqe,
             Some(wc.qp_num),
@@ -158,7 +157,7 @@ pub fn told(now: Instant, events: &[Event]) {
     }
 }
 
-/// Compares the queue pairs with their previous states.
+/// Compares the queue pairs with their previous states, at the end of each call and turn.
 #[cold]
 pub fn observe(now: Instant, qps: impl Iterator<Item = weft_hca::QpSummary>) {
     let mut guard = TRACE.lock();
@@ -166,110 +165,30 @@ pub fn observe(now: Instant, qps: impl Iterator<Item = weft_hca::QpSummary>) {
     let mut observer = std::mem::take(&mut trace.observer);
     observer.look(qps, &mut |kind, qpn, text| trace.line(now, kind, Some(qpn), text));
     trace.observer = observer;
-}
-
-enum Out {
-    Stderr,
-    File(File),
-    /// A file that cannot be written any more.
-    Ended,
+    trace.deliver();
 }
 
 struct Trace {
-    spec: Spec,
-    out: Out,
-    buffer: String,
+    sinks: Vec<Sink>,
     observer: Observer,
 }
 
 impl Trace {
     fn line(&mut self, now: Instant, kind: Kind, qpn: Option<u32>, text: fmt::Arguments<'_>) {
-        if !self.spec.wants(kind, qpn) {
-            return;
-        }
-        let (seconds, nanos) = (now.0 / 1_000_000_000, now.0 % 1_000_000_000);
-        let _ = write!(self.buffer, "{seconds}.{:06} {} ", nanos / 1000, kind.name());
-        if let Some(qpn) = qpn {
-            let _ = write!(self.buffer, "qp=0x{qpn:06x} ");
-        }
-        let _ = writeln!(self.buffer, "{text}");
-        if self.buffer.len() >= BUFFER_BYTES {
-            self.flush();
+        for sink in &mut self.sinks {
+            sink.line(now, kind, qpn, text);
         }
     }
 
-    /// Writes the lines. An error of the file ends the trace after the last whole line, and is reported once.
-    fn flush(&mut self) {
-        match &mut self.out {
-            Out::Stderr => drop(std::io::stderr().write_all(self.buffer.as_bytes())),
-            Out::Ended => {}
-            Out::File(file) => {
-                let (written, error) = file_size::write(file, self.buffer.as_bytes());
-                if let Some(error) = error {
-                    let whole = self.buffer.as_bytes()[..written]
-                        .iter()
-                        .rposition(|&byte| byte == b'\n')
-                        .map_or(0, |at| at + 1);
-                    if let Ok(meta) = file.metadata() {
-                        let _ = file.set_len(meta.len().saturating_sub((written - whole) as u64));
-                    }
-                    let _ = writeln!(std::io::stderr(), "weft: WEFT_TRACE: the trace ends early: {error}");
-                    self.out = Out::Ended;
-                }
-            }
+    /// Sends readers of sockets their lines. A trace whose readers have all left is off again.
+    fn deliver(&mut self) {
+        self.sinks.iter_mut().for_each(Sink::deliver);
+        if !self.is_open() {
+            ON.store(false, Ordering::Relaxed);
         }
-        self.buffer.clear();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_have_a_time_a_kind_and_a_queue_pair() {
-        let spec = Spec::parse("stderr,path,wake,qp=0x41").unwrap();
-        let mut trace = Trace { spec, out: Out::Stderr, buffer: String::new(), observer: Observer::default() };
-        let now = Instant(12_345_678_901);
-        trace.line(now, Kind::Path, Some(0x41), format_args!("path=wire"));
-        trace.line(now, Kind::Path, Some(0x42), format_args!("path=wire"));
-        trace.line(now, Kind::Cqe, Some(0x41), format_args!("wr_id=1"));
-        trace.line(now, Kind::Wake, None, format_args!("by=timer"));
-        assert_eq!(trace.buffer, "12.345678 path qp=0x000041 path=wire\n12.345678 wake by=timer\n");
     }
 
-    /// A sealed memory file that cannot grow is a disk with room for its length.
-    #[test]
-    fn a_full_disk_ends_the_trace_at_a_whole_line() {
-        use rustix::fs::{MemfdFlags, SealFlags};
-        const ROOM: u64 = 4096;
-        let file = File::from(rustix::fs::memfd_create("full", MemfdFlags::ALLOW_SEALING).unwrap());
-        file.set_len(ROOM).unwrap();
-        rustix::fs::fcntl_add_seals(&file, SealFlags::GROW).unwrap();
-        let out = Out::File(file.try_clone().unwrap());
-        let spec = Spec::parse("stderr").unwrap();
-        let mut trace = Trace { spec, out, buffer: String::new(), observer: Observer::default() };
-        let mut write_lines = |bytes: usize| {
-            let mut expected = String::new();
-            while trace.buffer.len() < bytes {
-                trace.line(Instant(0), Kind::Cqe, Some(0x41), format_args!("wr_id={}", trace.buffer.len()));
-                if trace.buffer.len() <= ROOM as usize {
-                    expected.clone_from(&trace.buffer);
-                }
-            }
-            trace.flush();
-            assert!(matches!(trace.out, Out::Ended) && trace.buffer.is_empty());
-            expected
-        };
-        let expected = write_lines(2 * ROOM as usize);
-        let text = || {
-            let mut text = vec![0; file.metadata().unwrap().len() as usize];
-            std::os::unix::fs::FileExt::read_exact_at(&file, &mut text, 0).unwrap();
-            String::from_utf8(text).unwrap()
-        };
-        assert!(expected.ends_with('\n') && expected.len() < ROOM as usize);
-        assert_eq!(text(), expected);
-        write_lines(100);
-        assert_eq!(text(), expected, "lines after the end");
+    fn is_open(&self) -> bool {
+        self.sinks.iter().any(Sink::is_open)
     }
 }

@@ -1,4 +1,9 @@
-//! The `WEFT_TRACE` specification: destination of the lines, and filter.
+//! The `WEFT_TRACE` specification: traces, each with the destination of its lines and a filter.
+
+/// Traces of one process.
+const TRACES_MAX: usize = 4;
+/// Precedes the path of a Unix socket.
+const SOCKET_PREFIX: &str = "unix:";
 
 /// The subject of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +68,8 @@ pub enum Place {
     Stderr,
     /// A file; lines are appended.
     File(String),
+    /// A Unix stream socket that a reader of events listens on, by its path.
+    Socket(String),
 }
 
 /// The parsed specification.
@@ -77,13 +84,25 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Parses `PLACE[,KIND|qp=NUMBER]...`; the error is a sentence for the user.
-    pub fn parse(text: &str) -> Result<Spec, String> {
+    /// Parses traces with semicolons between them; the error is a sentence for the user.
+    pub fn parse_all(text: &str) -> Result<Vec<Spec>, String> {
+        let specs = text.split(';').map(Spec::parse).collect::<Result<Vec<Spec>, String>>()?;
+        if specs.len() > TRACES_MAX {
+            return Err(format!("WEFT_TRACE: {} traces; {TRACES_MAX} are the most", specs.len()));
+        }
+        Ok(specs)
+    }
+
+    /// Parses `PLACE[,KIND|qp=NUMBER]...`.
+    fn parse(text: &str) -> Result<Spec, String> {
         let mut words = text.split(',').map(str::trim);
         let place = match words.next().unwrap_or_default() {
             "" => return Err("WEFT_TRACE: stderr or a file must come first".to_owned()),
             "stderr" => Place::Stderr,
-            name => Place::File(name.to_owned()),
+            name => match name.strip_prefix(SOCKET_PREFIX) {
+                Some(path) => Place::Socket(path.to_owned()),
+                None => Place::File(name.to_owned()),
+            },
         };
         let mut spec = Spec { place, kinds: Vec::new(), qpn: None };
         for word in words {
@@ -116,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_place_and_a_filter() {
-        let all = Spec::parse("/tmp/x").unwrap();
+        let [all] = &Spec::parse_all("/tmp/x").unwrap()[..] else { panic!("one trace") };
         assert_eq!(all.place, Place::File("/tmp/x".to_owned()));
         assert!(Kind::ALL.into_iter().all(|kind| all.wants(kind, Some(7))));
         let some = Spec::parse("stderr, loss, qp=0x10").unwrap();
@@ -126,9 +145,26 @@ mod tests {
     }
 
     #[test]
+    fn several_traces_have_a_place_and_a_filter_each() {
+        let [file, socket] = &Spec::parse_all("/tmp/x,loss; unix:/run/s,cqe").unwrap()[..] else { panic!("two") };
+        assert_eq!(file.place, Place::File("/tmp/x".to_owned()));
+        assert_eq!(socket.place, Place::Socket("/run/s".to_owned()));
+        assert!(!file.wants(Kind::Cqe, None) && socket.wants(Kind::Cqe, None) && !socket.wants(Kind::Loss, None));
+        assert!(Spec::parse_all("a;b;c;d").is_ok());
+        assert!(Spec::parse_all("a;b;c;d;e").unwrap_err().contains("5 traces; 4 are the most"));
+    }
+
+    /// `weft fault run` accepts the kinds that this page lists.
+    #[test]
+    fn the_reference_lists_every_kind() {
+        let kinds: Vec<String> = Kind::ALL.iter().map(|kind| format!("`{}`", kind.name())).collect();
+        assert!(include_str!("../../../../docs/reference.md").contains(&format!("Kinds: {} |", kinds.join(", "))));
+    }
+
+    #[test]
     fn what_is_not_understood_is_said() {
-        for wrong in ["", ",loss", "stderr,lost", "stderr,qp=x"] {
-            assert!(Spec::parse(wrong).unwrap_err().starts_with("WEFT_TRACE: "), "{wrong}");
+        for wrong in ["", ",loss", "stderr,lost", "stderr,qp=x", "stderr;"] {
+            assert!(Spec::parse_all(wrong).unwrap_err().starts_with("WEFT_TRACE: "), "{wrong}");
         }
     }
 }

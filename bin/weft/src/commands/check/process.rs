@@ -1,13 +1,14 @@
 //! A program under a check: started, waited for with a time limit, and ended with all that it started.
 
 use std::io::{self, IsTerminal};
+use std::os::fd::BorrowedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-use weft_sys::epoll::{Epoll, Interest};
+use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::pidfd;
 use weft_sys::signals::{SignalQueue, send, spawn_unblocked};
 
@@ -15,6 +16,8 @@ use weft_sys::signals::{SignalQueue, send, spawn_unblocked};
 const ENDING: [Signal; 4] = [Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP];
 /// Poll interval while a process group ends: its last members are not this process's children.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Number in epoll of the descriptor that ends a wait early.
+const WAKE: u64 = 2;
 /// Time limit for a process group to end by itself after SIGTERM.
 const TERMINATES_WITHIN: Duration = Duration::from_secs(2);
 
@@ -107,29 +110,39 @@ impl Program {
     /// Waits for its end. A group is killed at the time limit, or when a signal ends this command; a program in this
     /// command's place gets the signal, and decides itself.
     pub fn wait(&mut self, signals: &Signals, limit: Option<Duration>) -> io::Result<End> {
-        if let Some(end) = self.wait_for(signals, limit)? {
+        if let Some(end) = self.wait_for(signals, limit, None)? {
             return Ok(end);
         }
         self.end_group(Duration::ZERO);
         Ok(End::TimedOut)
     }
 
-    /// Waits for its end as [`Program::wait`] does, for some time at most; `None` if it still runs then.
-    pub fn wait_for(&mut self, signals: &Signals, limit: Option<Duration>) -> io::Result<Option<End>> {
+    /// Waits for its end as [`Program::wait`] does, for some time at most, or until `wake` is readable; `None` if it still
+    /// runs then.
+    pub fn wait_for(
+        &mut self,
+        signals: &Signals,
+        limit: Option<Duration>,
+        wake: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Option<End>> {
         let until = limit.map(|limit| Instant::now() + limit);
         let epoll = Epoll::new()?;
         epoll.add(&signals.0, 0, Interest::READ)?;
         let process = pidfd::open(self.child.id())?;
         epoll.add(&process, 1, Interest::READ)?;
+        if let Some(wake) = wake {
+            epoll.add(wake, WAKE, Interest::READ)?;
+        }
+        let mut ready = Vec::new();
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(Some(End::Ended(status)));
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
+            if left == Some(Duration::ZERO) || ready.iter().any(|source: &Ready| source.token == WAKE) {
                 return Ok(None);
             }
-            epoll.wait(&mut Vec::new(), left)?;
+            epoll.wait(&mut ready, left)?;
             match signals.take() {
                 Some(signal) if self.has_group => {
                     self.end_group(Duration::ZERO);
@@ -210,6 +223,16 @@ mod tests {
         let end = program.wait(&signals, Some(Duration::from_millis(50))).unwrap();
         assert_eq!((end, end.code()), (End::TimedOut, 124));
         assert!(!program.is_alive() && started.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn a_wait_ends_early_when_something_is_new() {
+        use std::os::fd::AsFd;
+        let (signals, wake) = (Signals::new().unwrap(), weft_sys::event::EventFd::new().unwrap());
+        let mut program = Program::start_group(&mut shell("sleep 100")).unwrap();
+        wake.signal();
+        assert_eq!(program.wait_for(&signals, None, Some(wake.as_fd())).unwrap(), None);
+        program.end_group(Duration::ZERO);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use weft_verbs::Duration;
 use weft_verbs::injection::Injection;
 
 use super::super::target::TargetArgs;
+use super::pattern::{PATTERNS_MAX, Pattern};
 use super::variables::{self, Variables};
 use crate::commands::cable::port_name;
 
@@ -15,11 +16,17 @@ use crate::commands::cable::port_name;
 const TIME_MAX: Duration = Duration::from_secs(86_400);
 /// Steps of a scenario.
 const STEPS_MAX: usize = 1000;
+/// Kinds of the program's events that `WEFT_TRACE` knows.
+const KINDS: &[&str] = &["state", "post", "cqe", "packet", "loss", "path", "copy", "share", "wake", "fault"];
+/// Kinds of events that steps see, unless the scenario says otherwise: those that cost the program little.
+const KINDS_SEEN: &str = "state,cqe,loss,path,fault";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     seed: Option<u64>,
+    /// Kinds of events that steps see.
+    trace: Option<String>,
     /// Read before, by [`variables`].
     #[serde(default, rename = "defaults")]
     _defaults: Variables,
@@ -34,6 +41,8 @@ struct RawStep {
     at: Option<String>,
     after: Option<String>,
     struck: Option<String>,
+    seen: Option<String>,
+    nth: Option<u64>,
     fault: Option<String>,
     #[serde(rename = "for")]
     lasting: Option<String>,
@@ -76,7 +85,7 @@ enum Effect {
 }
 
 /// The event from which the time of a step counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Trigger {
     /// The begin of the scenario.
     Begin,
@@ -84,6 +93,8 @@ pub(super) enum Trigger {
     Step(usize),
     /// The first strike of another step's fault.
     Strike(usize),
+    /// A line of the program's trace.
+    Seen(Pattern),
 }
 
 /// The effect of a step.
@@ -116,11 +127,29 @@ pub(super) struct Step {
     pub text: String,
 }
 
+/// A scenario.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Scenario {
+    pub steps: Vec<Step>,
+    /// Kinds of the program's events that steps see, as `WEFT_TRACE` has them.
+    pub kinds: String,
+}
+
+impl Scenario {
+    /// Returns the patterns that steps wait for, with the steps' places.
+    pub fn patterns(&self) -> impl Iterator<Item = (usize, &Pattern)> {
+        self.steps.iter().enumerate().filter_map(|(place, step)| match &step.trigger {
+            Trigger::Seen(pattern) => Some((place, pattern)),
+            _ => None,
+        })
+    }
+}
+
 /// Parses a scenario; `set` are the variables that the user sets.
 ///
 /// # Errors
 /// The first thing that is wrong, with the number of its step.
-pub(super) fn parse(text: &str, set: &Variables) -> Result<Vec<Step>, String> {
+pub(super) fn parse(text: &str, set: &Variables) -> Result<Scenario, String> {
     let table = text.parse::<toml::Table>().map_err(|error| error.to_string().trim_end().to_owned())?;
     let table = variables::replace(table, set)?;
     let file: File = table.try_into().map_err(|error| error.to_string().trim_end().to_owned())?;
@@ -132,7 +161,17 @@ pub(super) fn parse(text: &str, set: &Variables) -> Result<Vec<Step>, String> {
     }
     let read =
         |(place, raw): (usize, &RawStep)| step(&file, place, raw).map_err(|why| format!("step {}: {why}", place + 1));
-    file.step.iter().enumerate().map(read).collect()
+    let steps = file.step.iter().enumerate().map(read).collect::<Result<Vec<Step>, String>>()?;
+    let scenario = Scenario { steps, kinds: file.trace.as_deref().unwrap_or(KINDS_SEEN).to_owned() };
+    match scenario.patterns().count() {
+        0 if file.trace.is_some() => return Err("trace: no step has seen, so no events are read".to_owned()),
+        count if count > PATTERNS_MAX => return Err(format!("{count} steps have seen; {PATTERNS_MAX} may have it")),
+        _ => {}
+    }
+    match scenario.kinds.split(',').find(|kind| !KINDS.contains(kind)) {
+        Some(kind) => Err(format!("trace: \"{kind}\" is none of {}", KINDS.join(", "))),
+        None => Ok(scenario),
+    }
 }
 
 /// Finds the step with a name. Steps wait for earlier ones alone, so that none waits for ever.
@@ -149,12 +188,16 @@ fn fault_step(file: &File, place: usize, name: &str) -> Result<usize, String> {
 
 fn step(file: &File, place: usize, raw: &RawStep) -> Result<Step, String> {
     let parsed = |text: &Option<String>| text.as_deref().map(|text| units::time(text, TIME_MAX)).transpose();
-    let trigger = match (&raw.after, &raw.struck) {
-        (None, None) => Trigger::Begin,
-        (Some(name), None) => Trigger::Step(earlier(file, place, name)?),
-        (None, Some(name)) => Trigger::Strike(fault_step(file, place, name)?),
-        _ => return Err("after and struck exclude each other".to_owned()),
+    let trigger = match (&raw.after, &raw.struck, &raw.seen) {
+        (None, None, None) => Trigger::Begin,
+        (Some(name), None, None) => Trigger::Step(earlier(file, place, name)?),
+        (None, Some(name), None) => Trigger::Strike(fault_step(file, place, name)?),
+        (None, None, Some(text)) => Trigger::Seen(Pattern::parse(text, raw.nth)?),
+        _ => return Err("after, struck and seen exclude each other; make two steps of them".to_owned()),
     };
+    if raw.nth.is_some() && raw.seen.is_none() {
+        return Err("nth belongs to seen".to_owned());
+    }
     let delay = parsed(&raw.at).map_err(|why| format!("at: {why}"))?.unwrap_or_default();
     let lasting = parsed(&raw.lasting).map_err(|why| format!("for: {why}"))?;
     let is_limited = lasting.is_some() || raw.pid.is_some() || raw.command.is_some() || raw.device.is_some();
@@ -247,16 +290,45 @@ mod tests {
             "#,
             &Variables::new(),
         )
-        .unwrap();
-        let triggers: Vec<Trigger> = steps.iter().map(|step| step.trigger).collect();
+        .unwrap()
+        .steps;
+        let triggers: Vec<Trigger> = steps.iter().map(|step| step.trigger.clone()).collect();
         let begin = Trigger::Begin;
-        assert_eq!(triggers, [begin, Trigger::Strike(0), Trigger::Step(0), begin, begin, begin, begin]);
+        let [first, strike, step, rest @ ..] = &triggers[..] else { panic!("seven steps") };
+        assert_eq!([first, strike, step], [&begin, &Trigger::Strike(0), &Trigger::Step(0)]);
+        assert!(rest.iter().all(|trigger| *trigger == begin));
         let texts: Vec<&str> = steps.iter().map(|step| step.text.as_str()).collect();
         let (port, random) = ("event=PORT_ERR,for=1s,device=rxe0", "status=GENERAL_ERR,chance=1%,seed=12");
         let (cut, run) = ("cut leaf1:3 spine1:1", "run ip link set eth1 down");
         assert_eq!(texts, ["loss=2%,seed=7", port, "end of loss", cut, "on node3", random, run]);
         assert_eq!(steps[1].delay, Duration::from_millis(100));
         assert!(matches!(&steps[0].action, Action::Add { lasting: Some(time), .. } if time.as_secs() == 3));
+    }
+
+    #[test]
+    fn a_step_waits_for_a_pattern() {
+        let text =
+            "[[step]]\nseen = '^state .*to=Rts'\non = \"n\"\n[[step]]\nseen = 'status=\\w+'\nnth = 50\non = \"n\"";
+        let scenario = parse(text, &Variables::new()).unwrap();
+        let expected = [Pattern::parse("^state .*to=Rts", None), Pattern::parse(r"status=\w+", Some(50))];
+        let patterns = scenario.patterns().map(|(place, pattern)| (place, pattern.clone()));
+        assert_eq!(
+            patterns.collect::<Vec<_>>(),
+            expected.map(Result::unwrap).into_iter().enumerate().collect::<Vec<_>>()
+        );
+        assert_eq!(scenario.kinds, "state,cqe,loss,path,fault");
+        let with_kinds = parse(&format!("trace = \"packet,wake\"\n{text}"), &Variables::new()).unwrap();
+        assert_eq!(with_kinds.kinds, "packet,wake");
+        let many = "[[step]]\nseen = 'x'\non = \"n\"\n".repeat(PATTERNS_MAX + 1);
+        assert!(parse(&many, &Variables::new()).unwrap_err().contains("65 steps have seen; 64 may"));
+    }
+
+    /// The reference has the kinds that programs trace; a test of theirs compares it, too.
+    #[test]
+    fn the_kinds_are_those_of_the_reference() {
+        let kinds: Vec<String> = KINDS.iter().map(|kind| format!("`{kind}`")).collect();
+        let book = include_str!("../../../../../../docs/reference.md");
+        assert!(book.contains(&format!("Kinds: {} |", kinds.join(", "))));
     }
 
     #[test]
@@ -277,6 +349,16 @@ mod tests {
             ("[[step]]\nname = \"x\"\nafter = \"x\"\non = \"n\"", "no step before"),
             ("[[step]]\ncut = \"leaf1\"", "an end is NODE:PORT"),
             ("[[step]]\nfault = \"loss=1%;dup=1%\"", "step 1:"),
+            (
+                "[[step]]\nname = \"x\"\non = \"n\"\n[[step]]\nafter = \"x\"\nseen = \"y\"\non = \"n\"",
+                "step 2: after, struck and",
+            ),
+            ("[[step]]\nseen = \"(\"\non = \"n\"", "step 1: seen: \"(\" is no regular expression"),
+            ("[[step]]\nseen = \"x\"\nnth = 0\non = \"n\"", "step 1: nth: 0 is no line"),
+            ("[[step]]\nseen = \"x\"\nnth = -1\non = \"n\"", "invalid value: integer `-1`"),
+            ("[[step]]\nnth = 2\non = \"n\"", "step 1: nth belongs to seen"),
+            ("trace = \"cqe\"\n[[step]]\non = \"n\"", "trace: no step has seen"),
+            ("trace = \"cqe,wc\"\n[[step]]\nseen = \"x\"\non = \"n\"", "trace: \"wc\" is none of state, post"),
             ("[[step]]\nfault = \"loss=1%\"\ndevice = \"rxe0\"", "faults in packets"),
         ] {
             let error = parse(text, &Variables::new()).unwrap_err();

@@ -86,8 +86,8 @@ mod tests {
             let set = needed.filter(|name| text.contains(&format!("${{{name}}}")));
             let set =
                 set.map(|name| (name.to_owned(), if name == "address" { "10.0.0.1" } else { "leaf1:1" }.to_owned()));
-            let steps = file::parse(text, &set.collect()).unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert!(!steps.is_empty() && summary(text).len() > 20, "{name}");
+            let scenario = file::parse(text, &set.collect()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!scenario.steps.is_empty() && summary(text).len() > 20, "{name}");
         }
     }
 
@@ -96,7 +96,7 @@ mod tests {
     fn the_book_is_right() {
         let book = include_str!("../../../../../../docs/faults.md");
         let example = book.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-        assert!(file::parse(example, &Default::default()).unwrap().len() > 4);
+        assert!(file::parse(example, &Default::default()).unwrap().steps.len() > 4);
         for (name, _) in LIBRARY {
             assert!(book.contains(&format!("`{name}`")), "{name}");
         }

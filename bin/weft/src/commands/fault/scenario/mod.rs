@@ -1,11 +1,14 @@
 //! `weft fault run`: a scenario of faults, beside a program or for those that run already.
 
+mod events;
 mod file;
 mod library;
+mod pattern;
 mod schedule;
 mod variables;
 
 use std::ffi::OsString;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -20,7 +23,9 @@ use super::target::{TargetArgs, count_processes};
 use crate::commands::cable;
 use crate::commands::check::{End, Program, Signals};
 use crate::outln;
-use file::{Action, Step};
+use events::Events;
+use file::{Action, Scenario, Step};
+use pattern::Watch;
 use schedule::{Due, Schedule};
 
 pub use library::list;
@@ -46,15 +51,25 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, String> {
     let name = args.scenario.display();
     let text = library::read(&args.scenario).map_err(|error| format!("{name}: {error}"))?;
     let set = args.set.iter().cloned().collect();
-    let steps = file::parse(&text, &set).map_err(|error| format!("{name}: {error}"))?;
+    let scenario = file::parse(&text, &set).map_err(|error| format!("{name}: {error}"))?;
+    let steps = &scenario.steps;
+    if args.program.is_empty()
+        && let Some((place, _)) = scenario.patterns().next()
+    {
+        return Err(format!(
+            "{name}: step {}: seen: the events of programs that run already are not known; let the scenario start the \
+             program: weft fault run {name} -- PROGRAM",
+            place + 1
+        ));
+    }
     let mut play = Play {
         client: connect(Spawn::IfNeeded)?,
         begin: Instant::now(),
-        steps: &steps,
+        steps,
         numbers: vec![None; steps.len()],
         program: args.program.first().map(file_name),
     };
-    let Some(mut program) = Played::start(&args.program, &steps)? else {
+    let Some(mut program) = Played::start(&args.program, &scenario)? else {
         play.run(None)?;
         play.report_left();
         return Ok(ExitCode::SUCCESS);
@@ -72,27 +87,43 @@ fn file_name(program: &OsString) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
+/// The variable that turns on the traces of programs.
+const TRACE: &str = "WEFT_TRACE";
+
 /// The program that a scenario happens to.
 struct Played {
     program: Program,
     signals: Signals,
+    /// Its events, if steps wait for some.
+    events: Option<Events>,
 }
 
 impl Played {
     /// Starts it. If packets will be damaged, its data must travel in packets.
-    fn start(words: &[OsString], steps: &[Step]) -> Result<Option<Played>, String> {
+    fn start(words: &[OsString], scenario: &Scenario) -> Result<Option<Played>, String> {
         if words.is_empty() {
             return Ok(None);
         }
         let weft = std::env::current_exe().map_err(|error| format!("the path of this command: {error}"))?;
         let mut command = Command::new(weft);
         command.args(["run", "--"]).args(words);
-        if std::env::var_os("WEFT_LOOPBACK").is_none() && steps.iter().any(|step| step.action.damages_packets()) {
+        if std::env::var_os("WEFT_LOOPBACK").is_none()
+            && scenario.steps.iter().any(|step| step.action.damages_packets())
+        {
             command.env("WEFT_LOOPBACK", "wire");
         }
+        // Before the thread that reads events, which must not take them.
         let signals = Signals::new().map_err(|error| format!("{error:#}"))?;
+        let watch = Watch::new(scenario.patterns().map(|(place, pattern)| (place, pattern.clone())));
+        let mut events = None;
+        if !watch.is_done() {
+            let started =
+                Events::start(watch).map_err(|error| format!("a socket for the program's events: {error}"))?;
+            command.env(TRACE, started.variable(&scenario.kinds, std::env::var_os(TRACE))?);
+            events = Some(started);
+        }
         let program = Program::start(&mut command).map_err(|error| format!("weft run does not start: {error}"))?;
-        Ok(Some(Played { program, signals }))
+        Ok(Some(Played { program, signals, events }))
     }
 }
 
@@ -123,6 +154,11 @@ impl Play<'_> {
             if !watched.is_empty() {
                 self.look_for_strikes(&mut schedule, &watched)?;
             }
+            if let Some(Played { events: Some(events), .. }) = &played {
+                for (place, at) in events.take()? {
+                    schedule.on_seen(place, at.saturating_duration_since(self.begin));
+                }
+            }
             while let Some(due) = schedule.take(self.begin.elapsed()) {
                 self.do_step(due)?;
             }
@@ -131,8 +167,9 @@ impl Play<'_> {
             match (&mut played, next) {
                 (None, None) => return Ok(None),
                 (None, Some(next)) => std::thread::sleep(next),
-                (Some(Played { program, signals }), next) => {
-                    let ended = program.wait_for(signals, next).map_err(|error| error.to_string())?;
+                (Some(Played { program, signals, events }), next) => {
+                    let wake = events.as_ref().map(|events| events.wake().as_fd());
+                    let ended = program.wait_for(signals, next, wake).map_err(|error| error.to_string())?;
                     if ended.is_some() {
                         return Ok(ended);
                     }

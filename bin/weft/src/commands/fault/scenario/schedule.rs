@@ -26,21 +26,25 @@ pub(super) struct Schedule<'a> {
     done: Vec<Option<Duration>>,
     /// When each step's fault was seen to have struck.
     struck: Vec<Option<Duration>>,
+    /// When the event came that each step waits for.
+    seen: Vec<Option<Duration>>,
     ends: BTreeSet<(Duration, usize)>,
 }
 
 impl<'a> Schedule<'a> {
     pub fn new(steps: &'a [Step]) -> Schedule<'a> {
-        Schedule { steps, done: vec![None; steps.len()], struck: vec![None; steps.len()], ends: BTreeSet::new() }
+        let never = vec![None; steps.len()];
+        Schedule { steps, done: never.clone(), struck: never.clone(), seen: never, ends: BTreeSet::new() }
     }
 
     /// Returns when a step is due, as far as that is known.
     fn time_of(&self, place: usize) -> Option<Duration> {
         let step = self.steps.get(place)?;
-        let from = match step.trigger {
+        let from = match &step.trigger {
             Trigger::Begin => Some(Duration::ZERO),
-            Trigger::Step(other) => *self.done.get(other)?,
-            Trigger::Strike(other) => *self.struck.get(other)?,
+            Trigger::Step(other) => *self.done.get(*other)?,
+            Trigger::Strike(other) => *self.struck.get(*other)?,
+            Trigger::Seen(_) => *self.seen.get(place)?,
         };
         Some(from? + step.delay)
     }
@@ -62,6 +66,13 @@ impl<'a> Schedule<'a> {
     pub fn on_strike(&mut self, place: usize, now: Duration) {
         if let Some(struck) = self.struck.get_mut(place) {
             struck.get_or_insert(now);
+        }
+    }
+
+    /// Notes that the event has come that a step waits for.
+    pub fn on_seen(&mut self, place: usize, now: Duration) {
+        if let Some(seen) = self.seen.get_mut(place) {
+            seen.get_or_insert(now);
         }
     }
 
@@ -87,7 +98,7 @@ impl<'a> Schedule<'a> {
         Some(Due::Step(place))
     }
 
-    /// Returns when to look again; `None` once nothing is left.
+    /// Returns when to look again; `None` once nothing is left but steps that wait for events.
     pub fn poll_timeout(&self, now: Duration) -> Option<Duration> {
         let steps = self.waiting().filter_map(|place| self.time_of(place));
         let ends = self.ends.first().map(|(at, _)| *at);
@@ -102,7 +113,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Vec<Step>, String> {
-        file::parse(text, &Default::default())
+        file::parse(text, &Default::default()).map(|scenario| scenario.steps)
     }
 
     fn seconds(seconds: u64) -> Duration {
@@ -127,6 +138,23 @@ mod tests {
         assert_eq!(schedule.poll_timeout(seconds(3)), Some(seconds(5)));
         assert_eq!(take_all(&mut schedule, 5), [Due::End(0), Due::Step(2)]);
         assert_eq!(schedule.poll_timeout(seconds(5)), None);
+    }
+
+    #[test]
+    fn a_step_waits_for_an_event_and_its_time_counts_from_there() {
+        let steps = parse(
+            "[[step]]\nname = \"a\"\nseen = \"to=Rts\"\nat = \"2s\"\nfault = \"loss=1%\"\n[[step]]\nafter = \"a\"\non = \"n\"",
+        )
+        .unwrap();
+        let mut schedule = Schedule::new(&steps);
+        assert_eq!(schedule.poll_timeout(seconds(9)), None);
+        assert_eq!(take_all(&mut schedule, 9), []);
+        schedule.on_seen(0, seconds(10));
+        schedule.on_seen(0, seconds(11));
+        assert_eq!(schedule.poll_timeout(seconds(11)), Some(seconds(12)));
+        assert_eq!(take_all(&mut schedule, 11), []);
+        assert_eq!(take_all(&mut schedule, 12), [Due::Step(0), Due::Step(1)]);
+        assert_eq!(schedule.poll_timeout(seconds(12)), None);
     }
 
     #[test]
