@@ -1,5 +1,8 @@
 //! The scenarios that Weft brings (`weft fault scenarios`), each with a program that survives it or ends as its authors say.
 
+#[path = "scenarios/events.rs"]
+mod events;
+
 use std::process::Command;
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     (
         "programs",
         "WEFT_TRACE",
-        "stderr, a file or unix:SOCKET, then state,post,cqe,packet,loss,path,copy,share,wake,fault,qp=N",
+        "stderr, FILE or unix:SOCKET; state,post,cqe,packet,loss,path,copy,share,wake,fault,qp=N",
     ),
     ("programs", "WEFT_RECORD", "directory for records of queue pairs; weft record sets it, weft explain reads it"),
     ("programs", "WEFT_LOOPBACK", "wire: packets even between two programs of one host"),

@@ -1,7 +1,7 @@
 //! Traces of events, line by line, for debugging and for `weft fault run`: `WEFT_TRACE=stderr`, `WEFT_TRACE=FILE` or
-//! `WEFT_TRACE=unix:SOCKET`, then a comma and an optional filter; several with semicolons between them. While off, which is nearly always, it costs one branch on [`on`] at each of the few trace points.
-//! Changes inside a queue pair's state machines show by comparison with its previous state, which only happens while it
-//! is on.
+//! `WEFT_TRACE=unix:SOCKET`, then a comma and an optional filter; several with semicolons between them. While off, which
+//! is nearly always, they cost one branch on [`on`] at each of the few trace points. Changes inside a queue pair's state
+//! machines show by comparison with its previous state, which only happens while they are on.
 
 mod observe;
 mod sink;

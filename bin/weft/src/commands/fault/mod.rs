@@ -44,7 +44,7 @@ enum FaultCommand {
     },
     /// Run a scenario of faults, cut cables and dead nodes: weft fault run SCENARIO.toml -- PROGRAM
     ///
-    /// The file has a seed and steps, each with a time and an effect; each is printed when it happens. Without a program
+    /// The file has a seed and steps, each with an effect and its time or event; each is printed when it happens. Without a program
     /// the faults concern programs that run already.
     Run(scenario::RunArgs),
     /// List the scenarios that Weft brings for `weft fault run`, or print one as a file to change

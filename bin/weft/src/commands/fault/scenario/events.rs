@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::fs::{self, DirBuilder, DirEntry, Metadata, Permissions};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use weft_sys::epoll::{Epoll, Interest};
 use weft_sys::event::EventFd;
@@ -25,6 +26,10 @@ const LINE_BYTES_MAX: usize = 4096;
 const READ_BYTES: usize = 64 << 10;
 /// Longest path of the socket, as `sockaddr_un` has room for.
 const PATH_BYTES_MAX: usize = 107;
+/// Begin of the name of each socket's directory.
+const DIRECTORY_PREFIX: &str = "weft-events-";
+/// Age after which a directory whose socket nothing listens on is a killed command's. A younger one may not listen yet.
+const STALE_AFTER: Duration = Duration::from_secs(60);
 /// Number of the listener in epoll; connections have those after it.
 const LISTENER: u64 = 0;
 
@@ -36,11 +41,12 @@ struct Place {
 
 impl Place {
     fn new() -> io::Result<Place> {
-        let name = format!("weft-events-{:016x}", weft_sys::random::u64());
+        let name = format!("{DIRECTORY_PREFIX}{:016x}", weft_sys::random::u64());
         let socket = format!("{:016x}", weft_sys::random::u64());
         let places = [std::env::temp_dir(), PathBuf::from("/tmp")].map(|parent| parent.join(&name));
         let directory = places.into_iter().find(|directory| is_usable(&directory.join(&socket)));
-        let directory = directory.ok_or(io::ErrorKind::InvalidFilename)?;
+        let directory = directory.ok_or(ErrorKind::InvalidFilename)?;
+        sweep(directory.parent().unwrap_or(Path::new("/tmp")));
         DirBuilder::new().mode(0o700).create(&directory)?;
         let place = Place { socket: directory.join(socket), directory };
         // A program may change its user. Other users cannot list the directory, and do not know the socket's name.
@@ -53,6 +59,27 @@ impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.socket);
         let _ = fs::remove_dir(&self.directory);
+    }
+}
+
+/// Removes places that killed commands of this user left behind.
+fn sweep(parent: &Path) {
+    let is_own = |entry: &DirEntry| {
+        let is_old = |meta: &Metadata| meta.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age > STALE_AFTER));
+        let named = entry.file_name().as_bytes().starts_with(DIRECTORY_PREFIX.as_bytes());
+        named
+            && entry
+                .metadata()
+                .is_ok_and(|meta| meta.is_dir() && meta.uid() == weft_sys::process::euid() && is_old(&meta))
+    };
+    for directory in fs::read_dir(parent).into_iter().flatten().flatten().filter(is_own) {
+        for socket in fs::read_dir(directory.path()).into_iter().flatten().flatten() {
+            let is_left =
+                UnixStream::connect(socket.path()).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+            if is_left {
+                let _ = (fs::remove_file(socket.path()), fs::remove_dir(directory.path()));
+            }
+        }
     }
 }
 
@@ -220,14 +247,12 @@ impl Reader {
 }
 
 fn is_transient(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
-    matches!(error.kind(), ConnectionAborted | Interrupted | WouldBlock)
+    matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted | ErrorKind::WouldBlock)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
-    use std::time::Duration;
 
     use super::super::pattern::Pattern;
     use super::*;
@@ -263,10 +288,31 @@ mod tests {
         // No step waits: the process learns that by its next lines.
         first.set_read_timeout(Some(WITHIN)).unwrap();
         assert!(matches!(first.read(&mut [0; 1]), Ok(0) | Err(_)));
-        assert_eq!(first.write_all(b"1.2 cqe\n").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(first.write_all(b"1.2 cqe\n").unwrap_err().kind(), ErrorKind::BrokenPipe);
         let directory = events.place.directory.clone();
         drop(events);
         assert!(!directory.exists());
+    }
+
+    #[test]
+    fn places_of_killed_commands_are_removed_and_no_others() {
+        let parent = std::env::temp_dir().join(format!("weft-sweep-{}", std::process::id()));
+        let make = |name: &str, age: Duration| {
+            let directory = parent.join(name);
+            fs::create_dir_all(&directory).unwrap();
+            let listener = UnixListener::bind(directory.join("s")).unwrap();
+            let then = std::time::SystemTime::now() - age;
+            fs::File::open(&directory).unwrap().set_modified(then).unwrap();
+            (directory, listener)
+        };
+        let old = 2 * STALE_AFTER;
+        let (killed, _) = make("weft-events-1", old);
+        let (young, _) = make("weft-events-2", Duration::ZERO);
+        let (other, _) = make("other", old);
+        let (live, _listener) = make("weft-events-3", old);
+        sweep(&parent);
+        assert_eq!([killed, young, other, live].map(|place| place.exists()), [false, true, true, true]);
+        fs::remove_dir_all(&parent).unwrap();
     }
 
     #[test]
