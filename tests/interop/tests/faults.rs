@@ -102,6 +102,23 @@ fn faults_strike_by_number_kind_and_time() {
     table.case("packets of a kind that the client receives leave it unharmed", || {
         succeeds_both("-s 1024 -n 200", "", "loss=100%,dir=out,only=ack", false).map(drop)
     });
+    table.case("the kernel counts packets that leave with a mark of congestion", || {
+        let marked = || -> Result<u64> {
+            let text = lab.run(lab.server(), Who::Root, &[], &["cat", "/proc/net/netstat"])?.success()?.text;
+            let mut rows = text.lines().filter_map(|line| line.strip_prefix("IpExt: "));
+            let (names, values) = (rows.next().unwrap_or_default(), rows.next().unwrap_or_default());
+            let mut columns = names.split(' ').zip(values.split(' '));
+            let (_, value) = columns.find(|(name, _)| *name == "InCEPkts").with_context(|| text.clone())?;
+            Ok(value.parse()?)
+        };
+        let before = marked()?;
+        succeeds_both("-s 1024 -n 200", "", "ecn=0%,dup=0%,delay=1us,dir=out", false)?;
+        let plain = marked()?;
+        succeeds_both("-s 1024 -n 200", "", "ecn=100%,dir=out,only=send", false)?;
+        let after = marked()?;
+        ensure!(plain == before && after > plain, "{before}, {plain} and {after} marked packets");
+        Ok(())
+    });
     table.case("a connection request leaves late", || {
         let late = |words: &[String]| {
             ["env", "WEFT_FAULT=delay=400ms,dir=out,qp=1"]

@@ -38,6 +38,8 @@ pub struct FaultStats {
     pub lost: u64,
     /// Packets damaged.
     pub corrupted: u64,
+    /// Packets marked as having met congestion.
+    pub marked: u64,
     /// Packets duplicated.
     pub doubled: u64,
     /// Packets made late.
@@ -137,13 +139,16 @@ impl<K: Kept> Fault<K> {
             self.stats.lost += 1;
             return;
         }
-        match effects.flipped_bit.and_then(|bit| flipped::<K>(packet, bit)) {
-            None => self.carry(now, &effects, concerned, packet, deliver),
-            Some(damaged) => {
-                self.stats.corrupted += 1;
-                self.carry(now, &effects, concerned, &damaged.view(), deliver);
-            }
+        if effects.flipped_bit.is_none() && !effects.marked {
+            return self.carry(now, &effects, concerned, packet, deliver);
         }
+        let mut changed = K::of(packet);
+        self.stats.corrupted += u64::from(effects.flipped_bit.is_some_and(|bit| changed.flip(bit)));
+        if effects.marked {
+            self.stats.marked += 1;
+            changed.mark();
+        }
+        self.carry(now, &effects, concerned, &changed.view(), deliver);
     }
 
     /// Delivers a packet as its effects say, once or twice, now or later.
@@ -256,12 +261,6 @@ impl<K: Kept> Fault<K> {
 /// Returns the bytes that a packet takes while it is held back.
 fn cost<K: Kept>(packet: &K::View<'_>) -> usize {
     size_of::<K>() + K::len(packet)
-}
-
-/// Returns a copy with one bit changed; `bit` may be any number. An empty packet has none.
-fn flipped<K: Kept>(packet: &K::View<'_>, bit: u64) -> Option<K> {
-    let mut copy = K::of(packet);
-    copy.flip(bit).then_some(copy)
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub struct Effects {
     pub lost: bool,
     /// A bit of it changes: a random number that selects one.
     pub flipped_bit: Option<u64>,
+    /// A switch marks it: it met congestion (ECN).
+    pub marked: bool,
     /// It arrives twice.
     pub doubled: bool,
     /// It arrives after this many later ones.
@@ -34,6 +36,7 @@ impl Effects {
         Effects {
             lost: self.lost || other.lost,
             flipped_bit: self.flipped_bit.or(other.flipped_bit),
+            marked: self.marked || other.marked,
             doubled: self.doubled || other.doubled,
             overtaken_by: self.overtaken_by.max(other.overtaken_by),
             delay: self.delay + other.delay,
@@ -46,6 +49,8 @@ impl Effects {
 pub struct Dice {
     spec: FaultSpec,
     numbers: SplitMix64,
+    /// Those of congestion marks, apart: a seed still strikes the same packets as before there were marks.
+    marks: SplitMix64,
     struck: Struck,
     /// Whether packets are being lost in a row.
     in_burst: bool,
@@ -55,7 +60,8 @@ impl Dice {
     /// Creates the dice of a specification.
     pub fn new(spec: FaultSpec) -> Dice {
         let numbers = SplitMix64::from_seed(spec.seed.to_le_bytes());
-        Dice { spec, numbers, struck: Struck::default(), in_burst: false }
+        let marks = SplitMix64::from_seed((!spec.seed).to_le_bytes());
+        Dice { spec, numbers, marks, struck: Struck::default(), in_burst: false }
     }
 
     /// Returns the effects on a packet (BTH first); `None` if the faults do not concern it.
@@ -68,10 +74,12 @@ impl Dice {
         let (lost, corrupt) = (self.is_lost(), self.strikes(spec.corrupt_ppm));
         let (doubled, late) = (self.strikes(spec.dup_ppm), self.strikes(spec.late_ppm(ib)));
         let (bit, distance) = (self.numbers.next_u64(), self.numbers.next_u64() % OVERTAKEN_BY_MAX + 1);
+        let marked = self.marks.next_u64() % u64::from(PPM_MAX) < u64::from(spec.ecn_ppm);
         let jitter = self.numbers.next_u64() % (nanoseconds(spec.jitter) + 1);
         Some(Effects {
             lost,
             flipped_bit: corrupt.then_some(bit),
+            marked,
             doubled,
             overtaken_by: late.then_some(distance),
             delay: spec.delay + Duration::from_nanos(jitter),

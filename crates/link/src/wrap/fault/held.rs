@@ -18,6 +18,8 @@ pub trait Kept: 'static {
     fn view(&self) -> Self::View<'_>;
     /// Changes one bit that the ICRC covers, or of the ICRC; `bit` may be any number. Returns `false` if there is none.
     fn flip(&mut self, bit: u64) -> bool;
+    /// Marks it as one that met congestion: CE in the ECN bits of its IP header or GRH (RFC 3168, section 5).
+    fn mark(&mut self);
     /// Returns the ends of a packet's flow.
     fn flow(packet: &Self::View<'_>) -> Flow;
     /// Returns the first bytes of a packet, from the BTH on; at least its headers.
@@ -25,6 +27,9 @@ pub trait Kept: 'static {
     /// Returns the length of a packet from BTH to ICRC.
     fn len(packet: &Self::View<'_>) -> usize;
 }
+
+/// CE, "congestion experienced", of a traffic class's ECN bits.
+pub(super) const CONGESTION_EXPERIENCED: u8 = 0b11;
 
 /// A delayed packet, ordered by its time and then by its number.
 #[derive(Debug)]

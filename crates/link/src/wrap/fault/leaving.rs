@@ -3,7 +3,7 @@
 
 use weft_transport::{TxBatch, TxPacket};
 
-use super::held::Kept;
+use super::held::{CONGESTION_EXPERIENCED, Kept};
 use super::scope::Flow;
 use crate::gather::{each_piece, header};
 use crate::seal;
@@ -43,6 +43,10 @@ impl Kept for LeavingCopy {
     fn flip(&mut self, bit: u64) -> bool {
         self.packet.icrc_damage ^= 1 << (bit % 32);
         true
+    }
+
+    fn mark(&mut self) {
+        self.packet.av.traffic_class |= CONGESTION_EXPERIENCED;
     }
 
     fn flow(from: &Leaving<'_>) -> Flow {

@@ -1,6 +1,6 @@
 //! Received packets, as faults see them.
 
-use super::held::Kept;
+use super::held::{CONGESTION_EXPERIENCED, Kept};
 use super::scope::Flow;
 use crate::datagram::Datagram;
 
@@ -26,6 +26,10 @@ impl Kept for Received {
         let bit = bit.checked_rem(self.ib.len() as u64 * 8);
         let byte = bit.and_then(|bit| Some((self.ib.get_mut((bit / 8) as usize)?, bit % 8)));
         byte.map(|(byte, bit)| *byte ^= 1 << bit).is_some()
+    }
+
+    fn mark(&mut self) {
+        self.like.traffic_class |= CONGESTION_EXPERIENCED;
     }
 
     fn flow(packet: &Datagram<'_>) -> Flow {

@@ -22,6 +22,8 @@ pub struct FaultSpec {
     pub dup_ppm: u32,
     /// Packets per million with a flipped bit.
     pub corrupt_ppm: u32,
+    /// Packets per million that arrive, or leave, with a mark of congestion (ECN).
+    pub ecn_ppm: u32,
     /// Delay of every packet.
     pub delay: Duration,
     /// Maximum of a random delay beside `delay`, another one for each packet.
@@ -92,6 +94,7 @@ impl FaultSpec {
             "reorder" => self.reorder_ppm = share_ppm(value).map_err(wrong)?,
             "dup" => self.dup_ppm = share_ppm(value).map_err(wrong)?,
             "corrupt" => self.corrupt_ppm = share_ppm(value).map_err(wrong)?,
+            "ecn" => self.ecn_ppm = share_ppm(value).map_err(wrong)?,
             "delay" => self.delay = time(value, DELAY_MAX).map_err(wrong)?,
             "jitter" => self.jitter = time(value, DELAY_MAX).map_err(wrong)?,
             "rate" => self.bits_per_second = bits_per_second(value).map_err(wrong)?,
@@ -107,7 +110,7 @@ impl FaultSpec {
             "seed" => self.seed = number("a seed")?,
             _ => {
                 return Err(FaultSpecError(format!(
-                    "\"{key}\" is no fault: there are loss, burst, reorder, dup, corrupt, delay, jitter and rate, which \
+                    "\"{key}\" is no fault: there are loss, burst, reorder, dup, corrupt, ecn, delay, jitter and rate, which \
                      dir, after, for, from, count, only, peer, to and qp limit, and seed"
                 )));
             }
@@ -170,12 +173,13 @@ mod tests {
 
     #[test]
     fn a_full_specification_is_understood() {
-        let spec = FaultSpec::parse("loss=1%, reorder=2%,dup=10000ppm,corrupt=0.1%,delay=1ms,seed=7").unwrap();
+        let spec = FaultSpec::parse("loss=1%, reorder=2%,dup=10000ppm,corrupt=0.1%,ecn=3%,delay=1ms,seed=7").unwrap();
         let want = FaultSpec {
             loss_ppm: 10_000,
             reorder_ppm: 20_000,
             dup_ppm: 10_000,
             corrupt_ppm: 1_000,
+            ecn_ppm: 30_000,
             delay: Duration::from_millis(1),
             seed: 7,
             ..FaultSpec::default()

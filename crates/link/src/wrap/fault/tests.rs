@@ -71,6 +71,22 @@ fn corruption_flips_one_bit() {
 }
 
 #[test]
+fn marks_of_congestion_change_the_traffic_class_alone() {
+    let mut fault: Fault<Received> = Fault::new(&FaultPlan::parse("ecn=100%,from=2,count=1").unwrap().packets);
+    let mut classes = Vec::new();
+    for number in 0..3u8 {
+        let packet = [number; 40];
+        let sent = Datagram { traffic_class: 0x60, ..datagram(&packet) };
+        fault.admit(Instant(0), &sent, &mut |d| {
+            assert_eq!((d.ib, d.src, d.segment), (&packet[..], sent.src, sent.segment));
+            classes.push(d.traffic_class);
+        });
+    }
+    assert_eq!((classes, fault.stats.marked), (vec![0x60, 0x63, 0x60], 1));
+    assert_eq!(run("loss=5%,seed=7", 2000).0, run("loss=5%,ecn=50%,seed=7", 2000).0, "marks take no other draws");
+}
+
+#[test]
 fn losses_in_bursts_are_as_many_and_come_in_runs() {
     let (out, stats) = run("loss=10%,burst=20,seed=3", 200_000);
     assert!((16_000..24_000).contains(&stats.lost), "{stats:?}");

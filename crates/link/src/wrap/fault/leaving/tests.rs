@@ -107,6 +107,22 @@ fn a_damaged_packet_has_a_wrong_icrc() {
 }
 
 #[test]
+fn a_marked_packet_leaves_with_its_payload_and_another_class() {
+    let memory = [7; PAYLOAD];
+    let batch = sends(&memory, 2);
+    let mut faults: Fault<LeavingCopy> = Fault::new(&FaultPlan::parse("ecn=100%,dir=out,from=2").unwrap().packets);
+    let mut batches = Batches::default();
+    for packet in &batch.packets {
+        faults.admit(Instant(0), &Leaving { batch: &batch, packet }, &mut |packet| batches.push(packet));
+    }
+    let classes: Vec<u8> =
+        batches.iter().flat_map(|batch| batch.packets.iter().map(|packet| packet.av.traffic_class)).collect();
+    assert_eq!(classes, [0, 3]);
+    let (plain, sent) = (through("loss=0%,ecn=0%,dup=0%,delay=1ns,after=1s,dir=out", 2), sealed(&batches));
+    assert_eq!(sent, plain, "the ICRC does not cover the class");
+}
+
+#[test]
 fn the_flow_of_a_leaving_packet_ends_at_the_peer() {
     for (spec, left) in [
         ("loss=100%,dir=out,peer=10.0.0.2", 0),
