@@ -14,7 +14,7 @@ use weft_wire::pcapng::Direction;
 
 use crate::slots::ClientId;
 
-/// Maximum number of datagrams held back; more are lost, as in a queue that overflows.
+/// Maximum number of datagrams of one program held back; more are lost, as in a queue that overflows.
 const HELD_MAX: usize = 4096;
 
 /// A program's faults, and the random numbers of those in one direction since its first datagram.
@@ -23,13 +23,15 @@ struct Draws {
     begun: Instant,
     faults: Vec<(u32, FaultSpec)>,
     dice: Vec<Dice>,
+    /// Its datagrams that are held back.
+    held: usize,
 }
 
 impl Draws {
     fn new(now: Instant, direction: Direction, faults: &[(u32, FaultSpec)]) -> Draws {
         let strike_here = faults.iter().filter(|(_, fault)| fault.scope.direction == direction);
         let dice = strike_here.map(|(_, fault)| Dice::new(*fault)).collect();
-        Draws { begun: now, faults: faults.to_vec(), dice }
+        Draws { begun: now, faults: faults.to_vec(), dice, held: 0 }
     }
 }
 
@@ -39,7 +41,7 @@ pub struct SessionFaults {
     direction: Direction,
     draws: BTreeMap<ClientId, Draws>,
     /// By arrival time and sequence number.
-    held: BTreeMap<(Instant, u64), (GmpAddress, MadBytes)>,
+    held: BTreeMap<(Instant, u64), (ClientId, GmpAddress, MadBytes)>,
     number: u64,
 }
 
@@ -74,9 +76,10 @@ impl SessionFaults {
         }
         let late = if effects.overtaken_by.is_some() { LATE_MAX } else { std::time::Duration::ZERO };
         for _ in 0..=usize::from(effects.doubled) {
-            if self.held.len() < HELD_MAX {
+            if draws.held < HELD_MAX {
+                draws.held += 1;
                 self.number += 1;
-                self.held.insert((now + effects.delay + late, self.number), (*peer, *mad));
+                self.held.insert((now + effects.delay + late, self.number), (client, *peer, *mad));
             }
         }
     }
@@ -84,7 +87,11 @@ impl SessionFaults {
     /// Returns the next datagram that is due by `now`.
     pub fn poll(&mut self, now: Instant) -> Option<(GmpAddress, MadBytes)> {
         let first = self.held.first_entry().filter(|first| first.key().0 <= now)?;
-        Some(first.remove())
+        let (client, peer, mad) = first.remove();
+        if let Some(draws) = self.draws.get_mut(&client) {
+            draws.held = draws.held.saturating_sub(1);
+        }
+        Some((peer, mad))
     }
 
     /// Returns when [`SessionFaults::poll`] has a datagram.

@@ -21,6 +21,7 @@ impl Engine {
     /// lock or the room does not become free soon.
     pub(crate) fn flush_in_time(&self) {
         const PATIENCE: Duration = Duration::from_millis(100);
+        const DEPARTS_WITHIN: Duration = Duration::from_secs(10);
         const TAKEN_WITHIN: Duration = Duration::from_secs(1);
         const LOOK_EVERY: Duration = Duration::from_micros(500);
         let mut now = clock::now();
@@ -39,7 +40,12 @@ impl Engine {
             pump.hca.release_acks(now, None);
             pump.transmit(now);
             pump.ring_doorbells();
-            while now < deadline && pump.stack.is_blocked() {
+            // Injected faults may hold packets back that the program has sent.
+            let departs_until = now + DEPARTS_WITHIN;
+            let waits = |pump: &Pump, now| {
+                now < deadline && pump.stack.is_blocked() || now < departs_until && pump.stack.departing_at().is_some()
+            };
+            while waits(pump, now) {
                 let pause = pump.stack.poll_timeout().map_or(Duration::ZERO, |at| at.since(now));
                 std::thread::sleep(pause.min(PATIENCE));
                 now = clock::now();

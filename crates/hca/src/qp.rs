@@ -313,26 +313,37 @@ impl<H: HostInterface> Hca<H> {
 
     /// Posts a receive.
     pub fn post_recv(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
-        if self.context.injector.is_some() { self.post_recv_or_fail(id, wr) } else { self.post_plain_recv(id, wr) }
+        if self.context.injector.is_some() {
+            return self.post_recv_or_fail(id, wr);
+        }
+        let posted = self.queue_recv(id, wr);
+        self.serve_recv(id);
+        posted
     }
 
+    /// Queues a receive; [`Hca::serve_recv`] follows.
     #[inline]
-    pub(crate) fn post_plain_recv(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
+    pub(crate) fn queue_recv(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
         let now = self.context.now;
         let entry = self.qps.get_mut(id)?;
         self.context.act(entry.device, now);
         let posted = entry.qp.post_recv(wr, &mut self.context);
         entry.posted.1 += u64::from(posted.is_ok());
-        let (is_awaited, qpn) = (entry.qp.awaits_receive(), entry.qp.qpn());
+        let qpn = entry.qp.qpn();
         if posted.is_ok() {
             self.posted.on_recv(qpn, wr);
         }
-        if is_awaited {
-            self.resume_stream(now, id);
+        posted
+    }
+
+    /// Gives a message that waits for it the receive that was posted.
+    #[inline]
+    pub(crate) fn serve_recv(&mut self, id: QpId) {
+        if self.qps.get(id).is_ok_and(|entry| entry.qp.awaits_receive()) {
+            self.resume_stream(self.context.now, id);
         }
         // A receive does not change the queue pair's sends; but in ERR it completes at once.
         self.settle_cqs();
-        posted
     }
 
     /// Starts to keep the work requests that queue pairs accept, for [`Hca::take_posted`].

@@ -48,6 +48,8 @@ impl<H: HostInterface> Hca<H> {
             self.context.xrcds.get_mut(xrcd)?.uses += 1;
             self.context.cqs.get_mut(cq)?.uses += 1;
         }
+        // An event may have waited for a queue.
+        self.note_ready(self.context.now);
         Ok(id)
     }
 

@@ -158,8 +158,14 @@ impl Stack {
             return blocked;
         }
         let arriving = self.faults.as_ref().and_then(Fault::poll_timeout);
-        let departing = self.departing.as_ref().and_then(|departing| departing.faults.poll_timeout());
+        // What leaves later waits for the socket, too.
+        let departing = self.departing_at().filter(|_| blocked.is_none());
         blocked.into_iter().chain(arriving).chain(departing).min()
+    }
+
+    /// Returns when the next packet leaves that faults hold back; `None` if they hold none.
+    pub fn departing_at(&self) -> Option<Instant> {
+        self.departing.as_ref().and_then(|departing| departing.faults.poll_timeout())
     }
 
     /// Handles expired timers: delayed packets go to `sink`, and packets waiting for a socket leave.
@@ -172,14 +178,16 @@ impl Stack {
         {
             hops.retry(now, &mut self.udp.stats);
         }
-        self.with_departing(now, |departing| {
-            departing.faults.release(now, &mut |packet| departing.batches.push(packet));
-        });
+        let mut is_done = self.departing.is_none();
+        while !is_done && !self.is_blocked() {
+            is_done = self.with_departing(now, |departing| departing.release(now));
+        }
         let Stack { udp, faults, upper, .. } = self;
         if let Some(faults) = faults {
             faults.release(now, &mut |d| upper.deliver(d, &mut udp.stats, sink));
             upper.flush();
         }
+        self.drop_idle_faults();
     }
 
     /// Sends a batch.
@@ -189,20 +197,27 @@ impl Stack {
             return self.send_hops(now, batch);
         }
         if self.departing.is_some() {
-            return self.with_departing(now, |departing| departing.admit(now, batch));
+            self.with_departing(now, |departing| departing.admit(now, batch));
+            return;
         }
         self.send_roce(now, batch);
     }
 
-    /// Sends the packets that faults let leave now.
+    /// Sends the packets that `choose` lets leave now, and returns its result.
     #[cold]
-    fn with_departing(&mut self, now: Instant, admit: impl FnOnce(&mut Departing)) {
-        let Some(mut departing) = self.departing.take() else { return };
-        admit(&mut departing);
+    fn with_departing(&mut self, now: Instant, choose: impl FnOnce(&mut Departing) -> bool) -> bool {
+        let Some(mut departing) = self.departing.take() else { return true };
+        let is_done = choose(&mut departing);
         departing.batches.iter().for_each(|batch| self.send_roce(now, batch));
         departing.batches.clear();
-        // A fault that was removed may still delay packets.
-        self.departing = Some(departing).filter(|departing| !departing.faults.is_idle());
+        self.departing = Some(departing);
+        is_done
+    }
+
+    /// Gives up injectors without faults. A fault that was removed may still hold packets back.
+    fn drop_idle_faults(&mut self) {
+        self.faults.take_if(|faults| faults.is_idle());
+        self.departing.take_if(|departing| departing.faults.is_idle());
     }
 
     fn send_roce(&mut self, now: Instant, batch: &TxBatch) {
@@ -314,6 +329,7 @@ impl Stack {
         if let Some(departing) = &mut self.departing {
             departing.faults.remove(number);
         }
+        self.drop_idle_faults();
     }
 
     /// Returns how many packets each fault affected, by its number.
@@ -324,10 +340,17 @@ impl Stack {
 }
 
 impl Departing {
-    fn admit(&mut self, now: Instant, batch: &TxBatch) {
+    /// Takes in the packets of a batch.
+    fn admit(&mut self, now: Instant, batch: &TxBatch) -> bool {
         for packet in &batch.packets {
             self.faults.admit(now, &Leaving { batch, packet }, &mut |packet| self.batches.push(packet));
         }
+        true
+    }
+
+    /// Chooses a batch of those that are due; returns whether these are all.
+    fn release(&mut self, now: Instant) -> bool {
+        self.faults.release_some(now, TxBatch::PACKETS_MAX, &mut |packet| self.batches.push(packet))
     }
 }
 

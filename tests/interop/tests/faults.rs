@@ -65,7 +65,7 @@ fn reliable_transports_finish() {
 /// Packets are struck by number and kind, for a time, and at a rate.
 #[test]
 fn faults_strike_by_number_kind_and_time() {
-    if !skip::have("faults_strike_by_number_kind_and_time", &["ip", "ib_send_bw", "rping"]) {
+    if !skip::have("faults_strike_by_number_kind_and_time", &["ip", "ib_send_bw", "ibv_rc_pingpong", "rping"]) {
         return;
     }
     let lab = Lab::new(Shape::Two { mtu: 9000 }).expect("a lab");
@@ -96,7 +96,11 @@ fn faults_strike_by_number_kind_and_time() {
     });
     table.case("from one packet on, none leaves", || {
         let outcome = run_both("-s 1024 -n 2000", "", "loss=100%,dir=out,only=send,from=500")?;
-        ensure!(!outcome.client.ok() && outcome.client.text.contains("12"), "{}", outcome.client.report());
+        ensure!(
+            !outcome.client.ok() && outcome.client.text.contains("Failed status 12"),
+            "{}",
+            outcome.client.report()
+        );
         Ok(())
     });
     table.case("packets of a kind that the client receives leave it unharmed", || {
@@ -119,6 +123,14 @@ fn faults_strike_by_number_kind_and_time() {
         ensure!(plain == before && after > plain, "{before}, {plain} and {after} marked packets");
         Ok(())
     });
+    table.case("what is on its way when a program ends arrives", || {
+        // The client has its last message, and ends; its acknowledgement of it is on the way.
+        let (s, c) = (lab.device(lab.server())?.gid_v4, lab.device(lab.client())?.gid_v4);
+        let pair = Pair::new("ibv_rc_pingpong", "-n 4").devices(&lab)?.within(60).env("WEFT_LOOPBACK", "wire");
+        let mut pair = pair.each(&format!("-g {s}"), &format!("-g {c}"));
+        pair.client_env.push(("WEFT_FAULT".into(), "delay=200ms,dir=out".into()));
+        pair.succeed(&lab).map(drop)
+    });
     table.case("a connection request leaves late", || {
         let late = |words: &[String]| {
             ["env", "WEFT_FAULT=delay=400ms,dir=out,qp=1"]
@@ -140,7 +152,11 @@ fn faults_strike_by_number_kind_and_time() {
     table.case("an outage of 200 ms", || succeeds("-s 1024 -D 2", "loss=100%,after=500ms,for=200ms", true).map(drop));
     table.case("an outage without end", || {
         let outcome = run("-s 1024 -n 2000", "loss=100%,from=500")?;
-        ensure!(!outcome.client.ok() && outcome.client.text.contains("12"), "{}", outcome.client.report());
+        ensure!(
+            !outcome.client.ok() && outcome.client.text.contains("Failed status 12"),
+            "{}",
+            outcome.client.report()
+        );
         Ok(())
     });
     table.case("a line of 80 Mbit/s", || {

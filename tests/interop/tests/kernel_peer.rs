@@ -97,7 +97,7 @@ fn verbs_against_rxe() {
     {
         table.case(&format!("{program}: what leaves is lost, late or doubled"), || {
             let weather = Some("loss=1%,reorder=1%,dup=1%,dir=out,seed=4".to_owned());
-            peer.succeed(&pair(&peer, program, options, Server::Kernel, false, weather)?).map(drop)
+            sent_again(&peer, pair(&peer, program, options, Server::Kernel, false, weather)?)
         });
     }
     table.case("every ICRC of both sides is right", || {
@@ -115,8 +115,7 @@ fn verbs_against_rxe() {
     });
     table.case("the kernel drops what leaves damaged, and gets it again", || {
         let damage = Some("corrupt=5%,dir=out,seed=3".to_owned());
-        let pair = pair(&peer, "ibv_rc_pingpong", "-c -n 200 -s 9000", Server::Kernel, true, damage)?;
-        peer.succeed(&pair).map(drop)
+        sent_again(&peer, pair(&peer, "ibv_rc_pingpong", "-c -n 200 -s 9000", Server::Kernel, true, damage)?)
     });
     table.finish();
 }
@@ -175,6 +174,14 @@ fn pair(peer: &Peer, program: &str, options: &str, server: Server, v6: bool, wea
         limit: Duration::from_secs(60),
         stays: false,
     })
+}
+
+/// Runs a pair that has to send packets again.
+fn sent_again(peer: &Peer, mut pair: Match) -> Result<()> {
+    pair.env.push(("WEFT_TRACE", "stderr,loss".to_owned()));
+    let outcome = peer.succeed(&pair)?;
+    ensure!(outcome.client.text.contains("retransmits=+"), "nothing is sent again\n{}", outcome.report());
+    Ok(())
 }
 
 fn result_printed(program: &str, outcome: &Outcome) -> Result<()> {

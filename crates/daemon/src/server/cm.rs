@@ -18,7 +18,9 @@ impl Server {
         let cm = self.broker.cm();
         let gsi = self.host.gsi.as_ref().and_then(|gsi| gsi.poll_timeout()).map(|at| cm.instant(at));
         let resolver = self.host.resolver.as_ref().and_then(|resolver| resolver.poll_timeout());
-        let faults = [self.arriving_faults.poll_timeout(), self.departing_faults.poll_timeout()];
+        let has_room = self.host.gsi.as_ref().is_none_or(|gsi| gsi.has_room());
+        let departing = self.departing_faults.poll_timeout().filter(|_| has_room);
+        let faults = [self.arriving_faults.poll_timeout(), departing];
         [gsi, resolver, self.host.streams.poll_timeout()].into_iter().chain(faults).flatten().min()
     }
 

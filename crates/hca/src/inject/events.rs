@@ -5,6 +5,7 @@ use weft_verbs::{AsyncEvent, AsyncSubject, DeviceId, Instant, PortState, QpId, Q
 
 use super::injector::{Due, DueEvent, Injector};
 use super::outage::{OutOfService, Outage};
+use crate::objects::QpEntry;
 use crate::{Hca, HostInterface};
 
 impl<H: HostInterface> Hca<H> {
@@ -39,11 +40,13 @@ impl<H: HostInterface> Hca<H> {
     /// Raises the events for a request that was posted to a queue pair.
     pub(super) fn raise_for_post(&mut self, now: Instant, id: QpId) {
         let Ok(entry) = self.qps.get(id) else { return };
+        let srq = entry.init.srq;
         let (Some(injector), Some(device)) = (&mut self.context.injector, self.context.devices.get(&entry.device))
         else {
             return;
         };
-        let due = injector.on_posted(now, &device.attr.name, id);
+        let has_srq = srq.is_some_and(|srq| self.context.srqs.get(srq).is_ok_and(|srq| !srq.has_failed()));
+        let due = injector.on_posted(now, &device.attr.name, id, has_srq);
         for event in due {
             self.raise_due(now, &event, Some(id));
         }
@@ -140,21 +143,16 @@ impl<H: HostInterface> Hca<H> {
     /// that receive from it. Returns `false` if there is no queue yet.
     fn fail_srq(&mut self, now: Instant, due: &DueEvent, by: Option<QpId>) -> bool {
         let own = by.and_then(|id| self.qps.get(id).ok()).and_then(|entry| entry.init.srq);
-        if by.is_some() && own.is_none() {
-            let why = "a queue pair without a shared receive queue does not raise SRQ_ERR";
-            self.with_injector(|injector| injector.excuse(now, due.number, None, why));
-            return true;
-        }
-        let concerned = |device: DeviceId| self.concerns(due, device);
-        let first = || self.context.srqs.iter().find(|(_, srq)| concerned(srq.device)).map(|(id, _)| id);
+        let works = |device: DeviceId, has_failed: bool| !has_failed && self.concerns(due, device);
+        let first = || self.context.srqs.iter().find(|(_, srq)| works(srq.device, srq.has_failed())).map(|(id, _)| id);
         let Some(id) = own.or_else(first) else { return false };
         let Ok(srq) = self.context.srqs.get_mut(id) else { return false };
         srq.fail();
         let (device, cookie) = (srq.device, srq.cookie);
         self.context.raise(device, due.event, AsyncSubject::Srq(id), cookie);
         self.report_event(now, due, None, format_args!("srq={}", id.index));
-        let fed: Vec<QpId> =
-            self.qps.iter().filter(|(_, entry)| entry.init.srq == Some(id)).map(|(id, _)| id).collect();
+        let is_fed = |entry: &QpEntry| entry.init.srq == Some(id) && entry.qp.state() != QpState::Reset;
+        let fed: Vec<QpId> = self.qps.iter().filter(|(_, entry)| is_fed(entry)).map(|(id, _)| id).collect();
         fed.into_iter().for_each(|qp| self.fail_qp(qp));
         true
     }

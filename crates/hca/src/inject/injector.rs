@@ -258,11 +258,13 @@ impl Injector {
     }
 
     /// Returns the events that the number of a posted request, or chance, asks for.
-    pub(crate) fn on_posted(&mut self, now: Instant, device: &str, qp: QpId) -> Vec<DueEvent> {
+    /// `has_srq` says that the queue pair receives from a shared queue that works: SRQ_ERR counts no others.
+    pub(crate) fn on_posted(&mut self, now: Instant, device: &str, qp: QpId, has_srq: bool) -> Vec<DueEvent> {
         let mut due = Vec::new();
         for active in &mut self.list {
             let Effect::Event(event) = active.injection.effect else { continue };
-            if !active.injection.is_timed() && active.concerns(device) && active.sees(now, Some(qp)) {
+            let has_subject = has_srq || event != AsyncEvent::SrqErr;
+            if !active.injection.is_timed() && has_subject && active.concerns(device) && active.sees(now, Some(qp)) {
                 active.on_strike(Some(qp));
                 due.push(active.due_event(event, now));
             }

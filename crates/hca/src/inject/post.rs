@@ -53,8 +53,12 @@ impl<H: HostInterface> Hca<H> {
     #[cold]
     pub(crate) fn post_recv_or_fail(&mut self, id: QpId, wr: &RecvWr<'_>) -> Result<(), VerbsError> {
         let is_served = self.qps.get(id).is_ok_and(|entry| serves_receives(entry.qp.state()));
-        self.post_plain_recv(id, wr)?;
-        self.fail_recv(id, wr);
+        let posted = self.queue_recv(id, wr);
+        if posted.is_ok() {
+            self.fail_recv(id, wr);
+        }
+        self.serve_recv(id);
+        posted?;
         if is_served {
             self.raise_for_post(self.context.now, id);
         }

@@ -78,6 +78,11 @@ impl Srq {
         }
     }
 
+    /// Whether it is in the error state.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// Fails: it takes and gives no receive any more.
     pub(crate) fn fail(&mut self) {
         self.failed = true;

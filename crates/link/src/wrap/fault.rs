@@ -175,9 +175,30 @@ impl<K: Kept> Fault<K> {
         }
     }
 
+    /// Delivers packets that are due by `now`, about so many at most. Returns whether it delivered all.
+    pub fn release_some(&mut self, now: Instant, max: usize, deliver: &mut impl FnMut(&K::View<'_>)) -> bool {
+        let mut room = max;
+        let mut has_room = || {
+            let before = room;
+            room = room.saturating_sub(1);
+            before > 0
+        };
+        self.release_while(now, &mut has_room, deliver);
+        self.poll_timeout().is_none_or(|at| at > now)
+    }
+
     /// Delivers packets that are due by `now`.
     pub fn release(&mut self, now: Instant, deliver: &mut impl FnMut(&K::View<'_>)) {
-        while self.held.peek().is_some_and(|h| h.0.at <= now) {
+        self.release_while(now, || true, deliver);
+    }
+
+    fn release_while(
+        &mut self,
+        now: Instant,
+        mut has_room: impl FnMut() -> bool,
+        deliver: &mut impl FnMut(&K::View<'_>),
+    ) {
+        while self.held.peek().is_some_and(|h| h.0.at <= now) && has_room() {
             if let Some(Reverse(held)) = self.held.pop() {
                 self.held_bytes -= cost::<K>(&held.packet.view());
                 deliver(&held.packet.view());
@@ -186,7 +207,7 @@ impl<K: Kept> Fault<K> {
         }
         let mut index = 0;
         while index < self.late.len() {
-            if self.late[index].until <= now {
+            if self.late[index].until <= now && has_room() {
                 self.arrive(index, deliver);
             } else {
                 index += 1;

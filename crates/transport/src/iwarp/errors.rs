@@ -41,6 +41,9 @@ impl Refused {
             Refusal::Fatal { code, recv: recv @ Some(WcStatus::RemInvReqErr) } => {
                 Refused { error: TermError::CANNOT_INVALIDATE, code, recv }
             }
+            Refusal::Fatal { code, recv: recv @ Some(WcStatus::LocLenErr) } => {
+                Refused { error: TermError::UNTAGGED_TOO_LONG, code, recv }
+            }
             Refusal::Fatal { code, recv } => Refused { error: TermError::DDP_CATASTROPHE, code, recv },
         }
     }

@@ -125,10 +125,23 @@ fn a_shared_receive_queue_fails_with_its_queue_pairs() {
 }
 
 #[test]
-fn a_queue_pair_without_a_shared_receive_queue_is_excused() {
+fn a_queue_pair_without_a_shared_receive_queue_does_not_count() {
     let mut bench = Bench::new(QpType::Rc, &["event=SRQ_ERR,from=1"]);
     bench.shared_queue();
     bench.post(0, 1).unwrap();
-    assert_eq!((bench.at(0), bench.state(0)), (vec![], QpState::Rts));
-    assert!(bench.reports()[0].contains("without a shared receive queue"));
+    assert_eq!((bench.at(0), bench.state(0), bench.hca.strikes()), (vec![], QpState::Rts, vec![(1, 0)]));
+}
+
+#[test]
+fn each_shared_receive_queue_fails_once_and_an_event_waits_for_one() {
+    let mut bench = Bench::on(device("rxe0"));
+    bench.inject(&["event=SRQ_ERR,after=1s,every=1s,count=3"]);
+    let queues = [bench.shared_queue(), bench.shared_queue()];
+    let idle = bench.create_with(QpType::Rc, Some(queues[0]));
+    let raised = queues.map(|srq| (AsyncEvent::SrqErr, AsyncSubject::Srq(srq)));
+    assert_eq!(bench.at(2000), raised);
+    assert_eq!(bench.hca.query_qp(idle).unwrap().0.qp_state, QpState::Reset);
+    assert_eq!((bench.at(9000), bench.hca.poll_timeout()), (vec![], None));
+    let third = bench.shared_queue();
+    assert_eq!(bench.at(9001), [(AsyncEvent::SrqErr, AsyncSubject::Srq(third))]);
 }

@@ -29,10 +29,12 @@ impl Kept for LeavingCopy {
     type View<'a> = Leaving<'a>;
 
     fn of(from: &Leaving<'_>) -> LeavingCopy {
+        let (header, payload) = (header(from.batch, from.packet), from.packet.payload_len as usize);
         let mut own = TxBatch::default();
-        own.begin_as(from.packet, header(from.batch, from.packet));
+        own.arena.reserve_exact(header.len() + payload);
+        own.begin_as(from.packet, header);
         each_piece(from.batch, from.packet, |bytes, _| own.bytes(bytes));
-        let packet = own.packets.pop().unwrap_or_else(|| from.packet.clone());
+        let packet = std::mem::take(&mut own.packets).pop().unwrap_or_else(|| from.packet.clone());
         LeavingCopy { own, packet }
     }
 

@@ -329,3 +329,19 @@ fn an_injected_status_ends_the_connection() {
     assert_eq!(recvs(&mut p, 1), [(1, DONE), (2, WcStatus::WrFlushErr), (3, WcStatus::WrFlushErr)]);
     assert!(is_over(&p));
 }
+
+#[test]
+fn a_struck_receive_fails_though_a_message_waits_for_it() {
+    let mut p = connected(64);
+    p.send(0, 1, SendOp::Send, &[sge(0, 100)]);
+    run(&mut p);
+    assert!(p.qps[1].awaits_receive());
+    let (qp, world) = (&mut p.qps[1], &mut p.worlds[1]);
+    qp.post_recv(&RecvWr { wr_id: 6, sges: &[sge(0x1_0000, 100)] }, world).unwrap();
+    qp.fail_newest_recv(WcStatus::GeneralErr);
+    qp.resume_stream(p.now, world);
+    run(&mut p);
+    end(&mut p);
+    assert_eq!(recvs(&mut p, 1), [(6, WcStatus::GeneralErr)]);
+    assert_eq!(sends(&mut p, 0), [(1, WcStatus::RemOpErr)]);
+}

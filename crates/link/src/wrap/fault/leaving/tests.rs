@@ -97,6 +97,24 @@ fn a_delayed_packet_has_the_bytes_of_its_time() {
 }
 
 #[test]
+fn packets_that_are_due_leave_in_batches() {
+    let memory = [7; PAYLOAD];
+    let batch = sends(&memory, 100);
+    let mut faults: Fault<LeavingCopy> = Fault::new(&FaultPlan::parse("delay=1ms,dir=out").unwrap().packets);
+    for packet in &batch.packets {
+        faults.admit(Instant(0), &Leaving { batch: &batch, packet }, &mut |_| panic!("it takes time"));
+    }
+    let due = faults.poll_timeout().unwrap();
+    let mut release = |max| {
+        let mut count = 0;
+        let is_done = faults.release_some(due, max, &mut |_| count += 1);
+        (count, is_done)
+    };
+    assert_eq!([release(30), release(60), release(60)], [(30, false), (60, false), (10, true)]);
+    assert!(faults.poll_timeout().is_none() && faults.held_bytes == 0);
+}
+
+#[test]
 fn a_damaged_packet_has_a_wrong_icrc() {
     let is_whole = |packet: &[u8]| {
         let found = u32::from_le_bytes(packet[packet.len() - 4..].try_into().unwrap());
