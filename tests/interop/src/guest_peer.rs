@@ -277,7 +277,11 @@ impl Peer {
     fn run_once(&self, case: &Match) -> Result<Run> {
         let trace = case.loses().then(|| self.lab.file("packets"));
         let mut case = case.clone();
-        case.env.extend(trace.iter().map(|file| ("WEFT_TRACE", format!("{},packet", file.display()))));
+        if let Some(file) = &trace {
+            let own = case.env.extract_if(.., |(name, _)| *name == "WEFT_TRACE").map(|(_, value)| value);
+            let traces: Vec<String> = own.chain([format!("{},packet", file.display())]).collect();
+            case.env.push(("WEFT_TRACE", traces.join(";")));
+        }
         let mut server = self.serve(&case)?;
         let mut client = self.connect(&case)?;
         let until = Instant::now() + case.limit;
