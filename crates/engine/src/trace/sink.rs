@@ -38,8 +38,8 @@ impl Out {
                 Ok(Out::File(file))
             }
             Place::Socket(path) => Ok(Socket::connect(path).map(Out::Socket).unwrap_or_else(|error| {
-                // A reader that has seen enough listens no longer.
-                if error.kind() != io::ErrorKind::ConnectionRefused {
+                // The reader has ended, and may have removed its socket.
+                if !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) {
                     log::note(&format!("WEFT_TRACE: unix:{path}: {error}; events of this process are not traced"));
                 }
                 Out::Ended

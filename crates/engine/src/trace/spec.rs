@@ -84,9 +84,10 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Parses traces with semicolons between them; the error is a sentence for the user.
+    /// Parses traces with semicolons between them; parts without text count as none. The error is a sentence for the user.
     pub fn parse_all(text: &str) -> Result<Vec<Spec>, String> {
-        let specs = text.split(';').map(Spec::parse).collect::<Result<Vec<Spec>, String>>()?;
+        let specs = text.split(';').filter(|part| !part.trim().is_empty()).map(Spec::parse);
+        let specs = specs.collect::<Result<Vec<Spec>, String>>()?;
         if specs.len() > TRACES_MAX {
             return Err(format!("WEFT_TRACE: {} traces; {TRACES_MAX} are the most", specs.len()));
         }
@@ -150,7 +151,8 @@ mod tests {
         assert_eq!(file.place, Place::File("/tmp/x".to_owned()));
         assert_eq!(socket.place, Place::Socket("/run/s".to_owned()));
         assert!(!file.wants(Kind::Cqe, None) && socket.wants(Kind::Cqe, None) && !socket.wants(Kind::Loss, None));
-        assert!(Spec::parse_all("a;b;c;d").is_ok());
+        assert_eq!(Spec::parse_all("a; ;b;c;d;").unwrap().len(), 4);
+        assert!(Spec::parse_all(" ;").unwrap().is_empty());
         assert!(Spec::parse_all("a;b;c;d;e").unwrap_err().contains("5 traces; 4 are the most"));
     }
 
@@ -163,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_said() {
-        for wrong in ["", ",loss", "stderr,lost", "stderr,qp=x", "stderr;"] {
+        for wrong in [",loss", "stderr,lost", "stderr,qp=x", "stderr; ,loss"] {
             assert!(Spec::parse_all(wrong).unwrap_err().starts_with("WEFT_TRACE: "), "{wrong}");
         }
     }
