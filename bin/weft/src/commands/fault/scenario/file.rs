@@ -162,13 +162,14 @@ pub(super) fn parse(text: &str, set: &Variables) -> Result<Scenario, String> {
     let read =
         |(place, raw): (usize, &RawStep)| step(&file, place, raw).map_err(|why| format!("step {}: {why}", place + 1));
     let steps = file.step.iter().enumerate().map(read).collect::<Result<Vec<Step>, String>>()?;
-    let scenario = Scenario { steps, kinds: file.trace.as_deref().unwrap_or(KINDS_SEEN).to_owned() };
+    let kinds: Vec<&str> = file.trace.as_deref().unwrap_or(KINDS_SEEN).split(',').map(str::trim).collect();
+    let scenario = Scenario { steps, kinds: kinds.join(",") };
     match scenario.patterns().count() {
         0 if file.trace.is_some() => return Err("trace: no step has seen, so no events are read".to_owned()),
         count if count > PATTERNS_MAX => return Err(format!("{count} steps have seen; {PATTERNS_MAX} may have it")),
         _ => {}
     }
-    match scenario.kinds.split(',').find(|kind| !KINDS.contains(kind)) {
+    match kinds.into_iter().find(|kind| !KINDS.contains(kind)) {
         Some(kind) => Err(format!("trace: \"{kind}\" is none of {}", KINDS.join(", "))),
         None => Ok(scenario),
     }
@@ -317,7 +318,7 @@ mod tests {
             expected.map(Result::unwrap).into_iter().enumerate().collect::<Vec<_>>()
         );
         assert_eq!(scenario.kinds, "state,cqe,loss,path,fault");
-        let with_kinds = parse(&format!("trace = \"packet,wake\"\n{text}"), &Variables::new()).unwrap();
+        let with_kinds = parse(&format!("trace = \" packet, wake\"\n{text}"), &Variables::new()).unwrap();
         assert_eq!(with_kinds.kinds, "packet,wake");
         let many = "[[step]]\nseen = 'x'\non = \"n\"\n".repeat(PATTERNS_MAX + 1);
         assert!(parse(&many, &Variables::new()).unwrap_err().contains("65 steps have seen; 64 may"));
