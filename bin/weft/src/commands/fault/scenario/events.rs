@@ -3,12 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, DirEntry, Metadata, Permissions};
 use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,78 +12,24 @@ use weft_sys::epoll::{Epoll, Interest};
 use weft_sys::event::EventFd;
 
 use super::pattern::Watch;
+use super::peer;
+use super::socket_directory::SocketDirectory;
 use crate::errln;
 
 /// Processes that send events at a time; those beyond are not traced.
 const PROCESSES_MAX: usize = 512;
+/// Traces that a program takes from `WEFT_TRACE`.
+const TRACES_MAX: usize = 4;
 /// Longest line; patterns do not see the rest of a longer one.
 const LINE_BYTES_MAX: usize = 4096;
 /// Bytes that one call reads.
 const READ_BYTES: usize = 64 << 10;
-/// Longest path of the socket, as `sockaddr_un` has room for.
-const PATH_BYTES_MAX: usize = 107;
-/// Begin of the name of each socket's directory.
-const DIRECTORY_PREFIX: &str = "weft-events-";
-/// Age after which a directory whose socket nothing listens on is a killed command's. A younger one may not listen yet.
-const STALE_AFTER: Duration = Duration::from_secs(60);
-/// Number of the listener in epoll; connections have those after it.
+/// Time without new processes after one could not be accepted, unless a trace ends before.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Number of the listener in epoll.
 const LISTENER: u64 = 0;
-
-/// A private place for the socket, removed at the end.
-struct Place {
-    directory: PathBuf,
-    socket: PathBuf,
-}
-
-impl Place {
-    fn new() -> io::Result<Place> {
-        let name = format!("{DIRECTORY_PREFIX}{:016x}", weft_sys::random::u64());
-        let socket = format!("{:016x}", weft_sys::random::u64());
-        let places = [std::env::temp_dir(), PathBuf::from("/tmp")].map(|parent| parent.join(&name));
-        let directory = places.into_iter().find(|directory| is_usable(&directory.join(&socket)));
-        let directory = directory.ok_or(ErrorKind::InvalidFilename)?;
-        sweep(directory.parent().unwrap_or(Path::new("/tmp")));
-        DirBuilder::new().mode(0o700).create(&directory)?;
-        let place = Place { socket: directory.join(socket), directory };
-        // A program may change its user. Other users cannot list the directory, and do not know the socket's name.
-        fs::set_permissions(&place.directory, Permissions::from_mode(0o711))?;
-        Ok(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.socket);
-        let _ = fs::remove_dir(&self.directory);
-    }
-}
-
-/// Removes places that killed commands of this user left behind.
-fn sweep(parent: &Path) {
-    let is_own = |entry: &DirEntry| {
-        let is_old = |meta: &Metadata| meta.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age > STALE_AFTER));
-        let named = entry.file_name().as_bytes().starts_with(DIRECTORY_PREFIX.as_bytes());
-        named
-            && entry
-                .metadata()
-                .is_ok_and(|meta| meta.is_dir() && meta.uid() == weft_sys::process::euid() && is_old(&meta))
-    };
-    for directory in fs::read_dir(parent).into_iter().flatten().flatten().filter(is_own) {
-        for socket in fs::read_dir(directory.path()).into_iter().flatten().flatten() {
-            let is_left =
-                UnixStream::connect(socket.path()).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
-            if is_left {
-                let _ = (fs::remove_file(socket.path()), fs::remove_dir(directory.path()));
-            }
-        }
-    }
-}
-
-/// Whether a path can be a word of `WEFT_TRACE`, wherever the program's working directory is.
-fn is_usable(path: &Path) -> bool {
-    let is_word = path.to_str().is_some_and(|text| !text.contains([',', ';']) && text.len() <= PATH_BYTES_MAX);
-    is_word && path.is_absolute()
-}
+/// Number of the descriptor that ends the thread; connections have those after it.
+const END: u64 = 1;
 
 /// Steps whose lines have come, with the time, and an error that ended the thread.
 #[derive(Default)]
@@ -99,6 +41,8 @@ struct News {
 struct Shared {
     news: Mutex<News>,
     wake: EventFd,
+    /// Ends the thread.
+    end: EventFd,
 }
 
 impl Shared {
@@ -110,38 +54,58 @@ impl Shared {
 
 /// Events that steps wait for.
 pub(super) struct Events {
-    place: Place,
+    directory: SocketDirectory,
     shared: Arc<Shared>,
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.shared.end.signal();
+    }
 }
 
 impl Events {
     /// Starts to listen for the traces of the program's processes.
     pub fn start(watch: Watch) -> io::Result<Events> {
-        let place = Place::new()?;
-        let listener = UnixListener::bind(&place.socket)?;
-        fs::set_permissions(&place.socket, Permissions::from_mode(0o666))?;
-        listener.set_nonblocking(true)?;
+        let directory = SocketDirectory::new()?;
+        let listener = directory.listen()?;
         let epoll = Epoll::new()?;
         epoll.add(&listener, LISTENER, Interest::READ)?;
-        let shared = Arc::new(Shared { news: Mutex::default(), wake: EventFd::new()? });
-        let reader = Reader { listener, epoll, watch, traces: BTreeMap::new(), next: LISTENER + 1, warned: false };
+        let shared = Arc::new(Shared { news: Mutex::default(), wake: EventFd::new()?, end: EventFd::new()? });
+        epoll.add(&shared.end, END, Interest::READ)?;
+        let reader = Reader {
+            listener,
+            epoll,
+            watch,
+            traces: BTreeMap::new(),
+            next: END + 1,
+            paused: None,
+            warned_of_number: false,
+            warned_of_error: false,
+        };
         let told = shared.clone();
         std::thread::Builder::new().name("events".to_owned()).spawn(move || {
             if let Err(error) = reader.run(&told) {
                 told.tell(|news| news.error = Some(format!("the program's events cannot be read: {error}")));
             }
         })?;
-        Ok(Events { place, shared })
+        Ok(Events { directory, shared })
     }
 
     /// Returns `WEFT_TRACE` for the program: events of these kinds, beside the traces that the user wants.
     ///
     /// # Errors
-    /// The user's value is not text.
+    /// The user's value is not text, or has so many traces that a program would take no more.
     pub fn variable(&self, kinds: &str, own: Option<OsString>) -> Result<String, String> {
         let own = own.unwrap_or_default().into_string().map_err(|_| "WEFT_TRACE is not text; unset it".to_owned())?;
-        let socket = format!("unix:{},{kinds}", self.place.socket.display());
-        Ok(if own.is_empty() { socket } else { format!("{own};{socket}") })
+        let mut traces: Vec<&str> = own.split(';').map(str::trim).filter(|trace| !trace.is_empty()).collect();
+        if traces.len() >= TRACES_MAX {
+            let (count, room) = (traces.len(), TRACES_MAX - 1);
+            return Err(format!("WEFT_TRACE: {count} traces; the scenario needs one itself, so name at most {room}"));
+        }
+        let socket = format!("unix:{},{kinds}", self.directory.socket().display());
+        traces.push(&socket);
+        Ok(traces.join(";"))
     }
 
     /// A descriptor that is readable while [`Events::take`] has something new.
@@ -190,34 +154,59 @@ struct Reader {
     watch: Watch,
     traces: BTreeMap<u64, (UnixStream, Lines)>,
     next: u64,
+    /// Since when no process is accepted, because that failed.
+    paused: Option<Instant>,
     /// Whether the user knows that there are too many processes.
-    warned: bool,
+    warned_of_number: bool,
+    /// Whether the user knows that a process was not accepted.
+    warned_of_error: bool,
 }
 
 impl Reader {
-    /// Reads until no step waits. Then processes that send more find the connection closed, and trace no longer.
+    /// Reads until no step waits. Then processes that send more find the connection closed, and trace no longer; the
+    /// listener stays, so that later ones find the same, and other commands see the directory in use.
     fn run(mut self, shared: &Shared) -> io::Result<()> {
         let (mut ready, mut buffer) = (Vec::new(), vec![0; READ_BYTES]);
-        while !self.watch.is_done() {
-            self.epoll.wait(&mut ready, None)?;
+        loop {
+            self.epoll.wait(&mut ready, self.paused.map(|since| PAUSE.saturating_sub(since.elapsed())))?;
             for source in &ready {
                 match source.token {
-                    LISTENER => self.accept()?,
+                    LISTENER => self.accept(),
+                    END => return Ok(()),
                     number => self.read(number, &mut buffer, shared),
                 }
             }
+            if self.watch.is_done() {
+                self.traces.clear();
+            }
+            if self.paused.is_some_and(|since| since.elapsed() >= PAUSE) {
+                self.resume();
+            }
         }
-        Ok(())
     }
 
-    fn accept(&mut self) -> io::Result<()> {
+    /// Accepts a process. If that fails, no other is accepted for a while: the listener remains readable.
+    fn accept(&mut self) {
+        let Err(error) = self.try_accept() else { return };
+        if self.epoll.delete(&self.listener).is_ok() {
+            self.paused = Some(Instant::now());
+        }
+        if !std::mem::replace(&mut self.warned_of_error, true) && !self.watch.is_done() {
+            errln!("weft fault run: {error}; steps may not see the events of processes that start now");
+        }
+    }
+
+    fn try_accept(&mut self) -> io::Result<()> {
         let stream = match self.listener.accept() {
             Ok((stream, _)) => stream,
             Err(error) if is_transient(&error) => return Ok(()),
             Err(error) => return Err(error),
         };
+        if self.watch.is_done() || !peer::is_permitted(&stream) {
+            return Ok(());
+        }
         if self.traces.len() >= PROCESSES_MAX {
-            if !std::mem::replace(&mut self.warned, true) {
+            if !std::mem::replace(&mut self.warned_of_number, true) {
                 errln!("weft fault run: more than {PROCESSES_MAX} processes; steps do not see the others' events");
             }
             return Ok(());
@@ -229,13 +218,24 @@ impl Reader {
         Ok(())
     }
 
+    /// Accepts processes again, if it is possible.
+    fn resume(&mut self) {
+        if self.paused.is_some() {
+            let is_added = self.epoll.add(&self.listener, LISTENER, Interest::READ).is_ok();
+            self.paused = (!is_added).then(Instant::now);
+        }
+    }
+
     fn read(&mut self, number: u64, buffer: &mut [u8], shared: &Shared) {
         let Some((stream, lines)) = self.traces.get_mut(&number) else { return };
         let bytes = match stream.read(buffer) {
             Ok(count @ 1..) => buffer.get(..count).unwrap_or_default(),
             Err(error) if is_transient(&error) => return,
             // The process has ended. Closing the descriptor, which has no duplicate, removes it from epoll.
-            Ok(_) | Err(_) => return drop(self.traces.remove(&number)),
+            Ok(_) | Err(_) => {
+                self.traces.remove(&number);
+                return self.resume();
+            }
         };
         let mut seen = Vec::new();
         lines.split(bytes, &mut |line| self.watch.on_line(line, &mut seen));
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn lines_of_two_processes_do_not_mix() {
         let events = Events::start(watch(&[("^cqe wr_id=1$", 2), ("^state", 1)])).unwrap();
-        let connect = || UnixStream::connect(&events.place.socket).unwrap();
+        let connect = || UnixStream::connect(events.directory.socket()).unwrap();
         let (mut first, mut second) = (connect(), connect());
         first.write_all(b"1.0 cqe wr_").unwrap();
         second.write_all(b"1.0 cqe wr_id=1\n1.1 state made\n").unwrap();
@@ -289,30 +289,56 @@ mod tests {
         first.set_read_timeout(Some(WITHIN)).unwrap();
         assert!(matches!(first.read(&mut [0; 1]), Ok(0) | Err(_)));
         assert_eq!(first.write_all(b"1.2 cqe\n").unwrap_err().kind(), ErrorKind::BrokenPipe);
-        let directory = events.place.directory.clone();
+        // A later one learns it, too: the listener stays until the end.
+        let mut later = connect();
+        later.set_read_timeout(Some(WITHIN)).unwrap();
+        assert!(matches!(later.read(&mut [0; 1]), Ok(0) | Err(_)));
+        assert_eq!(later.write_all(b"1.3 cqe\n").unwrap_err().kind(), ErrorKind::BrokenPipe);
+        let directory = events.directory.socket().parent().unwrap().to_owned();
         drop(events);
         assert!(!directory.exists());
     }
 
+    fn reader(listener: UnixListener) -> Reader {
+        Reader {
+            listener,
+            epoll: Epoll::new().unwrap(),
+            watch: watch(&[("x", 1)]),
+            traces: BTreeMap::new(),
+            next: END + 1,
+            paused: None,
+            warned_of_number: false,
+            warned_of_error: false,
+        }
+    }
+
     #[test]
-    fn places_of_killed_commands_are_removed_and_no_others() {
-        let parent = std::env::temp_dir().join(format!("weft-sweep-{}", std::process::id()));
-        let make = |name: &str, age: Duration| {
-            let directory = parent.join(name);
-            fs::create_dir_all(&directory).unwrap();
-            let listener = UnixListener::bind(directory.join("s")).unwrap();
-            let then = std::time::SystemTime::now() - age;
-            fs::File::open(&directory).unwrap().set_modified(then).unwrap();
-            (directory, listener)
-        };
-        let old = 2 * STALE_AFTER;
-        let (killed, _) = make("weft-events-1", old);
-        let (young, _) = make("weft-events-2", Duration::ZERO);
-        let (other, _) = make("other", old);
-        let (live, _listener) = make("weft-events-3", old);
-        sweep(&parent);
-        assert_eq!([killed, young, other, live].map(|place| place.exists()), [false, true, true, true]);
-        fs::remove_dir_all(&parent).unwrap();
+    fn an_error_of_accept_pauses_and_the_end_of_a_trace_resumes() {
+        let directory = SocketDirectory::new().unwrap();
+        let mut reader = reader(directory.listen().unwrap());
+        reader.epoll.add(&reader.listener, LISTENER, Interest::READ).unwrap();
+        let first = UnixStream::connect(directory.socket()).unwrap();
+        reader.accept();
+        assert_eq!((reader.traces.len(), reader.paused), (1, None));
+        // A socket that does not listen is an error of accept.
+        let (deaf, _) = UnixStream::pair().unwrap();
+        let listener = std::mem::replace(&mut reader.listener, UnixListener::from(std::os::fd::OwnedFd::from(deaf)));
+        reader.epoll.delete(&listener).unwrap();
+        reader.epoll.add(&reader.listener, LISTENER, Interest::READ).unwrap();
+        reader.accept();
+        assert!(reader.paused.is_some() && reader.warned_of_error);
+        reader.listener = listener;
+        let _second = UnixStream::connect(directory.socket()).unwrap();
+        let shared = Shared { news: Mutex::default(), wake: EventFd::new().unwrap(), end: EventFd::new().unwrap() };
+        drop(first);
+        let number = *reader.traces.keys().next().unwrap();
+        reader.read(number, &mut [0; 16], &shared);
+        assert_eq!((reader.traces.len(), reader.paused), (0, None));
+        let mut ready = Vec::new();
+        reader.epoll.wait(&mut ready, Some(WITHIN)).unwrap();
+        assert!(ready.iter().any(|source| source.token == LISTENER));
+        reader.accept();
+        assert_eq!(reader.traces.len(), 1);
     }
 
     #[test]
@@ -330,20 +356,22 @@ mod tests {
     #[test]
     fn the_variable_keeps_the_users_trace() {
         let events = Events::start(watch(&[("x", 1)])).unwrap();
-        let socket = events.place.socket.display();
+        let socket = events.directory.socket().display();
         assert_eq!(events.variable("cqe", None).unwrap(), format!("unix:{socket},cqe"));
         let both = events.variable("state,cqe", Some("stderr,fault".into())).unwrap();
         assert_eq!(both, format!("stderr,fault;unix:{socket},state,cqe"));
+        let three = events.variable("cqe", Some(" a ;; b; c;".into())).unwrap();
+        assert_eq!(three, format!("a;b;c;unix:{socket},cqe"));
+        assert_eq!(events.variable("cqe", Some(" ; ".into())).unwrap(), format!("unix:{socket},cqe"));
+        let error = events.variable("cqe", Some("a;b;c;d".into())).unwrap_err();
+        assert_eq!(error, "WEFT_TRACE: 4 traces; the scenario needs one itself, so name at most 3");
         let wrong = std::os::unix::ffi::OsStringExt::from_vec(vec![0xff]);
         assert!(events.variable("cqe", Some(wrong)).unwrap_err().contains("unset it"));
     }
 
     #[test]
-    fn the_socket_has_a_path_that_the_variable_can_hold() {
-        assert!(is_usable(Path::new("/tmp/weft-events-1/2")));
-        let long = format!("/{}", "a".repeat(PATH_BYTES_MAX));
-        for wrong in ["tmp/x", "/tmp/a,b/x", "/tmp/a;b/x", &long] {
-            assert!(!is_usable(Path::new(wrong)), "{wrong}");
-        }
+    fn programs_take_as_many_traces_as_this_command_thinks() {
+        let spec = include_str!("../../../../../../crates/engine/src/trace/spec.rs");
+        assert!(spec.contains(&format!("const TRACES_MAX: usize = {TRACES_MAX};")));
     }
 }

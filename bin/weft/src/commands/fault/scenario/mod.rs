@@ -4,7 +4,9 @@ mod events;
 mod file;
 mod library;
 mod pattern;
+mod peer;
 mod schedule;
+mod socket_directory;
 mod variables;
 
 use std::ffi::OsString;
