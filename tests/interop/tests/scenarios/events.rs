@@ -116,27 +116,33 @@ fn steps_that_wait_for_events() {
     table.finish();
 }
 
-/// Stops or kills the reader of a program's events: the program goes on to its end.
+/// Stops or kills the reader of a program's events: the program goes on to its end. It sends only once that has
+/// happened, more lines than the socket holds.
 fn outlives(rails: &Rails, signal: Signal) -> Result<()> {
     let file = rails.step("seen = 'no such event'", FAILS)?;
-    let (started, ended) = (rails.lab.file("started"), rails.lab.file("ended"));
-    let _ = (std::fs::remove_file(&started), std::fs::remove_file(&ended));
+    let [started, signalled, ended, log] = ["started", "signalled", "ended", "log"].map(|name| rails.lab.file(name));
+    for file in [&started, &signalled, &ended, &log] {
+        let _ = std::fs::remove_file(file);
+    }
     let (device, v4) = (&rails.devices[0].name, rails.lab.client().v4);
-    // More completions than the socket holds lines of.
     let script = format!(
         "ib_write_bw -s 8 -n 100000 -d {device} & touch {started}
-         until ss -Htln | grep -q :18515; do sleep 0.05; done
+         until ss -Htln | grep -q :18515 && test -e {signalled}; do sleep 0.05; done
          ib_write_bw -s 8 -n 100000 -d {device} {v4}; echo $? > {ended}.new; mv {ended}.new {ended}",
         started = started.display(),
+        signalled = signalled.display(),
         ended = ended.display()
     );
     let weft = product::weft()?;
     let weft = weft.to_str().context("the product's path is not UTF-8")?;
     let line = rails.lab.bare(rails.lab.client(), Who::Root, &[weft, "fault", "run", &file, "--", "sh", "-c", &script]);
-    let mut running = rails.lab.start_line(&line, &[])?;
+    let log_name = log.to_str().context("the lab's path is not UTF-8")?;
+    let mut running = rails.lab.start_line(&line, &[("WEFT_LOG", log_name)])?;
     ensure!(running.wait_until(WITHIN, |_| started.exists()), "{}", running.text());
     let pid = Pid::from_raw(running.pid().cast_signed()).context("a process id")?;
     kill_process(pid, signal)?;
+    ensure!(running.wait_until(WITHIN, |_| has_halted(pid)), "{}", running.text());
+    std::fs::write(&signalled, "")?;
     let until = std::time::Instant::now() + WITHIN;
     while !ended.exists() && std::time::Instant::now() < until {
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -146,5 +152,14 @@ fn outlives(rails: &Rails, signal: Signal) -> Result<()> {
     running.signal(Signal::KILL);
     let text = running.kill().report();
     ensure!(code == "0\n", "exit status {code:?}\n{text}");
+    let notes = std::fs::read_to_string(&log).unwrap_or_default();
+    ensure!(notes.contains("reads nothing") == (signal == Signal::STOP), "notes {notes:?}\n{text}");
     Ok(())
+}
+
+/// Whether all threads of a process are stopped or dead.
+fn has_halted(pid: Pid) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).into_iter().flatten().flatten();
+    let mut stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+    stats.all(|stat| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['T', 'Z', 'X'])))
 }
