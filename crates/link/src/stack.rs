@@ -158,7 +158,7 @@ impl Stack {
             return blocked;
         }
         let arriving = self.faults.as_ref().and_then(Fault::poll_timeout);
-        // What leaves later waits for the socket, too.
+        // Packets that leave later wait for the socket, too.
         let departing = self.departing_at().filter(|_| blocked.is_none());
         blocked.into_iter().chain(arriving).chain(departing).min()
     }

@@ -42,6 +42,7 @@ fn parent_in(stat: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
     use std::os::unix::net::UnixStream;
     use std::process::{Command, Stdio};
 
@@ -56,12 +57,13 @@ mod tests {
 
     #[test]
     fn descendants_are_permitted_and_other_processes_are_not() {
-        // The shell waits for its child, which sleeps until its input ends.
+        // The shell prints the number of its child, which sleeps until its input ends, and waits for it.
         let mut shell = Command::new("sh");
-        let mut shell = shell.args(["-c", "cat; true"]).stdin(Stdio::piped()).spawn().unwrap();
-        let children = format!("/proc/{0}/task/{0}/children", shell.id());
-        let grandchild = || fs::read_to_string(&children).ok()?.split_whitespace().next()?.parse().ok();
-        let grandchild: u32 = std::iter::from_fn(|| Some(grandchild())).flatten().next().unwrap();
+        shell.args(["-c", "exec 3<&0; cat <&3 >/dev/null & echo $!; exec >&-; wait"]);
+        let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut printed = String::new();
+        shell.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+        let grandchild: u32 = printed.trim().parse().unwrap();
         assert!([std::process::id(), shell.id(), grandchild].into_iter().all(is_descendant));
         drop(shell.stdin.take());
         shell.wait().unwrap();
