@@ -62,22 +62,7 @@ mod tests {
     #[test]
     fn the_null_region_is_sent_as_zeros() {
         let mut batch = TxBatch::default();
-        let av = weft_verbs::AddressVector {
-            sgid: weft_verbs::Gid::ZERO,
-            sgid_index: 0,
-            dgid: weft_verbs::Gid::ZERO,
-            flow_label: 0,
-            hop_limit: 0,
-            traffic_class: 0,
-            sl: 0,
-            port_num: 1,
-            dlid: 0,
-            src_path_bits: 0,
-            static_rate: 0,
-            is_global: true,
-            ifindex: 0,
-            gid_type: weft_verbs::GidType::RoceV2,
-        };
+        let av = crate::testing::av(weft_verbs::Gid::ZERO, weft_verbs::Gid::ZERO);
         batch.begin(av, 1, 1, &[1; 12]);
         batch.piece(NULL_MEMORY.start + 5, 5000);
         let mut sum = 0;

@@ -2,6 +2,7 @@
 //! fault injector and an optional capture file.
 //!
 //! ```text
+//! out: TxBatch -> faults of packets that leave (dropped, copied and held, marked)
 //! out: TxBatch -> UdpLink: flows, runs of equal length, ICRC, gather lists -> sendmsg with UDP_SEGMENT
 //!                    └──> capture (as it was on the wire)
 //! out: TxBatch -> EtherLink, for RoCE v1: GRH, ICRC -> packet socket
@@ -30,6 +31,8 @@ mod sockets;
 mod stack;
 mod stats;
 pub mod stream;
+#[cfg(test)]
+mod testing;
 mod transmit;
 mod udp;
 pub mod wrap;

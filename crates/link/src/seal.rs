@@ -130,22 +130,7 @@ mod tests {
     use weft_wire::{Bth, Headers, Opcode, Psn, icrc};
 
     fn av() -> AddressVector {
-        AddressVector {
-            sgid: Gid::ZERO,
-            sgid_index: 0,
-            dgid: Gid::ZERO,
-            flow_label: 0,
-            hop_limit: 64,
-            traffic_class: 0,
-            sl: 0,
-            port_num: 1,
-            dlid: 0,
-            src_path_bits: 0,
-            static_rate: 0,
-            is_global: true,
-            ifindex: 0,
-            gid_type: weft_verbs::GidType::RoceV2,
-        }
+        crate::testing::av(Gid::ZERO, Gid::ZERO)
     }
 
     #[test]

@@ -360,7 +360,7 @@ mod tests {
     use crate::peer::PeerSocket;
     use crate::senders::Senders;
     use std::net::{IpAddr, Ipv4Addr, UdpSocket};
-    use weft_verbs::{AddressVector, Gid, GidType};
+    use weft_verbs::{AddressVector, Gid};
     use weft_wire::bth::Bth;
     use weft_wire::icrc;
     use weft_wire::opcode::Opcode;
@@ -370,22 +370,7 @@ mod tests {
     /// A packet of each of these payload lengths; those of equal length may leave as segments of one send.
     fn batch(src: [u8; 4], payloads: &[usize]) -> TxBatch {
         let gid = |ip: [u8; 4]| Gid::from(IpAddr::from(ip));
-        let av = AddressVector {
-            dgid: gid([127, 0, 0, 1]),
-            sgid: gid(src),
-            sgid_index: 0,
-            flow_label: 0,
-            hop_limit: 0,
-            traffic_class: 0,
-            sl: 0,
-            port_num: 1,
-            dlid: 0,
-            src_path_bits: 0,
-            static_rate: 0,
-            is_global: true,
-            ifindex: 0,
-            gid_type: GidType::RoceV2,
-        };
+        let av = AddressVector { hop_limit: 0, ..crate::testing::av(gid(src), gid([127, 0, 0, 1])) };
         let mut batch = TxBatch::default();
         for (psn, &payload) in (0..).zip(payloads) {
             let bth = Bth::new(Opcode(4), 0xffff, 0xff_ffff, Psn::new(psn));

@@ -1,4 +1,4 @@
-use weft_verbs::{AddressVector, Gid, GidType, Instant};
+use weft_verbs::{AddressVector, Gid, Instant};
 use weft_wire::icrc;
 use weft_wire::packet::HeaderBuf;
 use weft_wire::{Bth, Headers, Opcode, Psn};
@@ -12,22 +12,7 @@ const PAYLOAD: usize = 1000;
 
 fn av() -> AddressVector {
     let gid = |last: u8| Gid::from(std::net::IpAddr::from([10, 0, 0, last]));
-    AddressVector {
-        sgid: gid(1),
-        sgid_index: 0,
-        dgid: gid(2),
-        flow_label: 0,
-        hop_limit: 64,
-        traffic_class: 0,
-        sl: 0,
-        port_num: 1,
-        dlid: 0,
-        src_path_bits: 0,
-        static_rate: 0,
-        is_global: true,
-        ifindex: 0,
-        gid_type: GidType::RoceV2,
-    }
+    crate::testing::av(gid(1), gid(2))
 }
 
 /// Makes SENDs of a program's memory, numbered by their PSNs from 0 on.
