@@ -77,13 +77,14 @@ pub fn run(args: &TransferArgs, direction: Direction) -> Result<()> {
         errln!("Rounding data size to fit block count ({length} bytes)");
     }
     let data = match direction {
-        Direction::Read => vec![0; length as usize],
+        Direction::Read => Vec::new(),
         Direction::Write | Direction::Compare => input(args.data.as_deref(), length as usize)?,
     };
     let offset = args.start_block.checked_mul(block_bytes.into()).context("--start-block is too large")?;
     let operation = operation(direction, offset, length as u32, args.force_unit_access);
     let data = execute(&controller, namespace, operation, data)?;
     if direction == Direction::Read {
+        ensure!(data.len() as u64 == length, "the target left {} of {length} bytes", data.len());
         let kept = data.get(..data.len().min(args.data_size as usize)).unwrap_or_default();
         output(args.data.as_deref(), kept)?;
     }
@@ -162,7 +163,7 @@ fn execute(controller: &ControllerState, namespace: u32, operation: Operation, d
     driver.submit(REQUEST, namespace, operation, data);
     let result = loop {
         if let Some((_, result)) = driver.take_finished().pop() {
-            break result;
+            break result.map(|data| data.to_bytes());
         }
         driver.wait()?;
     };

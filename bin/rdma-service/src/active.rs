@@ -13,7 +13,7 @@ use weft_client::verbs::Pd;
 use weft_tool::errno;
 
 use crate::endpoint::{Broken, Completed, Endpoint, EndpointConfig, Work};
-use crate::lending::{Lender, Loan};
+use crate::lending::{EndedLoan, Lender, Loan};
 use crate::limits::{CM_STEP_MS, PEER_READS_MAX, POLLS_PER_TURN, RETRIES};
 
 /// Infinite: a target posts its receives before it accepts, but loses time on other things.
@@ -178,20 +178,20 @@ impl ActiveConnection {
         parts.endpoint.post(Work::Send { bytes, invalidate: None, holds: None }).map_err(broken)
     }
 
-    /// Takes memory of a command back: the target can no longer reach it. Copies its first bytes.
-    pub fn release(&mut self, command: LoanName, is_invalid: bool, into: &mut [u8]) {
-        let Some(parts) = &mut self.parts else { return };
-        let Some(mut loan) = parts.loans.remove(&command) else { return };
+    /// Takes memory of a command back: the target can no longer reach it.
+    pub fn release(&mut self, command: LoanName, is_invalid: bool) {
+        drop(self.take(command, is_invalid, 0));
+    }
+
+    /// Takes memory of a command back with `length` bytes that the target left in it, and can no longer reach. `None`: the command
+    /// has lent nothing.
+    pub fn take(&mut self, command: LoanName, is_invalid: bool, length: u32) -> Option<EndedLoan> {
+        let parts = self.parts.as_mut()?;
+        let mut loan = parts.loans.remove(&command)?;
         if is_invalid {
             loan.invalidated();
-        } else {
-            loan.revoke();
         }
-        let length = into.len().min(loan.memory().len());
-        if let Some(into) = into.get_mut(..length) {
-            loan.memory().read(0, into);
-        }
-        parts.lender.give(loan);
+        Some(parts.lender.end(loan, length as usize))
     }
 
     /// Takes the event that made the descriptor of completions readable.

@@ -4,8 +4,10 @@
 //! memory windows of type 2 can do both without a new registration for each operation. On devices without them, such as
 //! iWARP's, each loan is a registration of its own, and this end does not announce that it takes invalidating SENDs.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
+use std::rc::{Rc, Weak};
 
 use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_MW_BIND};
 use weft_client::verbs::{Buffer, Memory, Pd, Window};
@@ -85,14 +87,60 @@ impl Loan {
     }
 }
 
+/// Blocks without a loan.
+#[derive(Default, Debug)]
+struct FreeBlocks {
+    by_length: BTreeMap<usize, Vec<Block>>,
+    /// Their bytes.
+    kept: usize,
+}
+
+impl FreeBlocks {
+    fn take(&mut self, length: usize) -> Option<Block> {
+        let block = self.by_length.get_mut(&length)?.pop()?;
+        self.kept -= length;
+        Some(block)
+    }
+
+    fn give(&mut self, mut loan: Loan) {
+        loan.revoke();
+        let len = loan.block.memory.len();
+        if loan.block.buffer.is_some() && self.kept + len <= POOL_KEEPS_MAX {
+            self.kept += len;
+            self.by_length.entry(len).or_default().push(loan.block);
+        }
+    }
+}
+
+/// Memory of a loan that has ended, with the peer's data. Dropping it gives the memory back to its [`Lender`].
+#[derive(Debug)]
+pub struct EndedLoan {
+    loan: Option<Loan>,
+    length: usize,
+    free: Weak<RefCell<FreeBlocks>>,
+}
+
+impl EndedLoan {
+    /// The memory, and how many of its first bytes are data.
+    pub fn data(&self) -> Option<(&Memory, usize)> {
+        self.loan.as_ref().map(|loan| (loan.memory(), self.length))
+    }
+}
+
+impl Drop for EndedLoan {
+    fn drop(&mut self) {
+        if let (Some(loan), Some(free)) = (self.loan.take(), self.free.upgrade()) {
+            free.borrow_mut().give(loan);
+        }
+    }
+}
+
 /// Memory for loans of one connection.
 #[derive(Debug)]
 pub struct Lender {
     pd: Pd,
     has_windows: bool,
-    free: BTreeMap<usize, Vec<Block>>,
-    /// Bytes of unused blocks.
-    kept: usize,
+    free: Rc<RefCell<FreeBlocks>>,
 }
 
 impl Lender {
@@ -101,7 +149,7 @@ impl Lender {
     /// # Errors
     /// The device does not answer.
     pub fn new(pd: &Pd) -> io::Result<Lender> {
-        Ok(Lender { pd: pd.clone(), has_windows: pd.context().has_windows()?, free: BTreeMap::new(), kept: 0 })
+        Ok(Lender { pd: pd.clone(), has_windows: pd.context().has_windows()?, free: Rc::default() })
     }
 
     /// Whether the peer may invalidate keys.
@@ -127,11 +175,9 @@ impl Lender {
             return Ok(Block { window: None, memory: buffer.memory(), buffer: Some(buffer) });
         }
         let class = size_class(length).ok_or(io::ErrorKind::InvalidInput)?;
-        let mut block = match self.free.get_mut(&class).and_then(Vec::pop) {
-            Some(block) => {
-                self.kept -= block.memory.len();
-                block
-            }
+        let free = self.free.borrow_mut().take(class);
+        let mut block = match free {
+            Some(block) => block,
             None => {
                 let buffer = Buffer::new(&self.pd, class, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, false)?;
                 Block { window: None, memory: buffer.memory(), buffer: Some(buffer) }
@@ -144,12 +190,15 @@ impl Lender {
     }
 
     /// Takes memory back. A key that is still valid becomes invalid.
-    pub fn give(&mut self, mut loan: Loan) {
+    pub fn give(&mut self, loan: Loan) {
+        self.free.borrow_mut().give(loan);
+    }
+
+    /// Ends a loan whose first `length` bytes are data of the peer: fewer if the loan is shorter. A key that is still valid becomes
+    /// invalid, so that the data cannot change any more.
+    pub fn end(&self, mut loan: Loan, length: usize) -> EndedLoan {
         loan.revoke();
-        let len = loan.block.memory.len();
-        if loan.block.buffer.is_some() && self.kept + len <= POOL_KEEPS_MAX {
-            self.kept += len;
-            self.free.entry(len).or_default().push(loan.block);
-        }
+        let length = length.min(loan.length);
+        EndedLoan { loan: Some(loan), length, free: Rc::downgrade(&self.free) }
     }
 }

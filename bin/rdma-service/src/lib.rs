@@ -8,7 +8,8 @@
 //! - [`Workers`] are threads that do work which may wait for a disk, so that one thread can drive all connections;
 //! - [`Statistics`] counts for the line at a connection's end;
 //! - [`ending_signals`] are those that end a service;
-//! - [`ActiveConnection`] is an initiator's connection, with the memory that its commands lend;
+//! - [`ActiveConnection`] is an initiator's connection, with the memory that its commands lend; [`ReadData`] stays in that memory until
+//!   it is sent or copied;
 //! - [`detached`] keeps a process in the background, and [`registry`] lets others find it;
 //! - [`nbd`] offers disks to programs of this machine.
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ pub mod limits;
 mod listener;
 pub mod nbd;
 mod pool;
+mod read_data;
 pub mod registry;
 mod signals;
 mod statistics;
@@ -34,9 +36,10 @@ pub use active::{ActiveConnection, ConnectionRequest, LentMemory, LoanName, Rece
 pub use endpoint::{Broken, Completed, Endpoint, EndpointConfig, Work};
 pub use event_failure::event_failure;
 pub use identifier::identifier;
-pub use lending::{Lender, Loan};
+pub use lending::{EndedLoan, Lender, Loan};
 pub use listener::{channel, listen, listen_to_service, service_id};
 pub use pool::{Pool, size_class};
+pub use read_data::ReadData;
 pub use signals::ending_signals;
 pub use statistics::{Statistics, size_text};
 pub use store::{Data, Geometry, Store};

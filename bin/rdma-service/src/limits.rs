@@ -12,6 +12,9 @@ pub const POOL_KEEPS_MAX: usize = 32 << 20;
 pub const BACKLOG: i32 = 64;
 /// Clients of an NBD server at a time.
 pub const NBD_CLIENTS_MAX: usize = 64;
+/// Longest data of an NBD reply, in bytes, that is copied behind its header: the copy costs less than a system call and a wake-up
+/// of the client for each of them.
+pub const COPIED_REPLY_MAX: usize = 32 << 10;
 /// Lines about one connection's failed commands, or about one file's errors, so that a peer cannot fill the log.
 pub const COMPLAINTS_MAX: u32 = 20;
 /// Bytes that a thread writes at a time where a file system cannot set ranges.

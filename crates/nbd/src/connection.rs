@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! greeting ─▶ client's flags ─▶ options ─▶ requests ─▶ ended
-//!                                 │ │        │   ▲
-//!                          too long │        ▼   │
-//!                                 skipped   payload
+//!                                 │ │       │ ▲  │ ▲
+//!                          too long │       ▼ │  ▼ │
+//!                                 skipped  payload, refused payload
 //! ```
 
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ use crate::limits::{
     ANSWER_BYTES_MAX, DATA_BYTES_MAX, OPTION_BYTES_MAX, PAYLOAD_BYTES_MAX, RECEIVE_BYTES, REQUESTS_MAX,
 };
 use crate::negotiation::{self, Chosen};
-use crate::output::Output;
+use crate::output::{Output, Transmit};
+use crate::reply::{Reply, ReplyData};
 use crate::request::{Command, ErrorCode, Request, RequestId, check};
 use crate::wire::{
     FIXED_NEWSTYLE, NO_ZEROES, OPTION_MAGIC, OptionHeader, REPLY_MAGIC, REQUEST_MAGIC, RequestHeader, SimpleReply,
@@ -33,13 +34,16 @@ enum State {
     /// Data of an option that is too long: so many bytes are left.
     Skipping(u32),
     Requests,
-    /// Data of a WRITE, which the request of this number waits for; `None`: it was refused, and its data is dropped.
+    /// Data of a WRITE, which the request of this number waits for.
     Payload {
         id: RequestId,
-        write: Option<(u64, bool)>,
+        offset: u64,
+        durable: bool,
         data: Vec<u8>,
-        left: u32,
+        length: usize,
     },
+    /// Data of a WRITE that was refused: so many bytes are left.
+    Refused(u32),
     Ended,
 }
 
@@ -62,15 +66,15 @@ pub enum Event {
     End,
 }
 
-/// Connection of a client.
+/// Connection of a client. `D` is data of a READ's reply that the owner sends from where it lies.
 #[derive(Debug)]
-pub struct Connection {
+pub struct Connection<D = Vec<u8>> {
     exports: Arc<[Export]>,
     chosen: usize,
     has_zeroes: bool,
     state: State,
     input: Input,
-    output: Output,
+    output: Output<D>,
     open: BTreeMap<RequestId, Open>,
     next: u64,
     /// Bytes of the requests in progress.
@@ -78,9 +82,9 @@ pub struct Connection {
     has_told_end: bool,
 }
 
-impl Connection {
+impl<D: ReplyData> Connection<D> {
     /// Begins with the server's greeting.
-    pub fn new(exports: Arc<[Export]>) -> Connection {
+    pub fn new(exports: Arc<[Export]>) -> Connection<D> {
         let mut output = Output::default();
         output.push(negotiation::greeting());
         Connection {
@@ -102,7 +106,7 @@ impl Connection {
         let is_busy = match self.state {
             State::Flags | State::Options => self.output.len() > ANSWER_BYTES_MAX,
             State::Requests => self.is_full(),
-            State::Skipping(_) | State::Payload { .. } => false,
+            State::Skipping(_) | State::Payload { .. } | State::Refused(_) => false,
             State::Ended => true,
         };
         !is_busy && self.input.len() < RECEIVE_BYTES
@@ -117,8 +121,17 @@ impl Connection {
         self.input.push(bytes);
     }
 
-    /// Returns the bytes to send.
-    pub fn transmit(&self) -> Option<&[u8]> {
+    /// Returns the data of a WRITE that is arriving, so that the owner can append received bytes to it without a copy in between: as
+    /// many as its capacity has room for. `None`: received bytes go to [`Connection::receive`].
+    pub fn payload(&mut self) -> Option<&mut Vec<u8>> {
+        match &mut self.state {
+            State::Payload { data, length, .. } if self.input.len() == 0 && data.len() < *length => Some(data),
+            _ => None,
+        }
+    }
+
+    /// Returns what is to be sent next.
+    pub fn transmit(&self) -> Option<Transmit<'_, D>> {
         self.output.next()
     }
 
@@ -145,7 +158,8 @@ impl Connection {
                 State::Options => self.option()?,
                 State::Skipping(left) => self.skip(left)?,
                 State::Requests => self.request()?,
-                State::Payload { .. } => self.payload()?,
+                State::Payload { .. } => self.complete_payload()?,
+                State::Refused(left) => self.drop_payload(left)?,
                 State::Ended if self.has_told_end => return None,
                 State::Ended => {
                     self.has_told_end = true;
@@ -158,18 +172,29 @@ impl Connection {
         }
     }
 
-    /// Replies to a request: to a READ with its data, to all others without.
-    pub fn reply(&mut self, id: RequestId, result: Result<Vec<u8>, ErrorCode>) {
+    /// Replies to a request: to a READ with its data, to all others without. A READ with less data, or more, has failed.
+    pub fn reply(&mut self, id: RequestId, result: Result<Reply<D>, ErrorCode>) {
         let Some(open) = self.open.remove(&id) else { return };
         self.data_bytes -= open.bytes;
-        self.answer(open.cookie, result.map(|data| if open.is_read { data } else { Vec::new() }));
+        let data = result.and_then(|data| match open.is_read {
+            true if data.len() != open.bytes => Err(ErrorCode::Io),
+            true => Ok(data),
+            false => Ok(Reply::default()),
+        });
+        self.answer(open.cookie, data);
     }
 
-    fn answer(&mut self, cookie: u64, result: Result<Vec<u8>, ErrorCode>) {
+    fn answer(&mut self, cookie: u64, result: Result<Reply<D>, ErrorCode>) {
         let error = result.as_ref().err().map_or(0, |error| error.number());
         let header = SimpleReply { magic: REPLY_MAGIC.into(), error: error.into(), cookie: cookie.into() };
-        self.output.push(header.as_bytes().to_vec());
-        self.output.push(result.unwrap_or_default());
+        match result {
+            Ok(Reply::Bytes(data)) => self.output.push([header.as_bytes(), &data].concat()),
+            Ok(Reply::Data(data)) => {
+                self.output.push(header.as_bytes().to_vec());
+                self.output.push_data(data);
+            }
+            Err(_) => self.output.push(header.as_bytes().to_vec()),
+        }
     }
 
     /// Each of these functions returns `None` if it needs more input.
@@ -242,17 +267,15 @@ impl Connection {
         let bytes = if matches!(kind, command::READ | command::WRITE) && checked.is_ok() { length as usize } else { 0 };
         let cookie = header.cookie.get();
         match (is_write, checked) {
-            (true, checked) => {
-                let write = match checked {
-                    Ok(Command::Write { offset, durable, .. }) => Some((offset, durable)),
-                    Ok(_) => None,
-                    Err(error) => {
-                        self.answer(cookie, Err(error));
-                        None
-                    }
-                };
-                let id = if write.is_some() { self.begin(cookie, bytes, false) } else { RequestId(self.next) };
-                self.state = State::Payload { id, write, data: Vec::new(), left: length };
+            (true, Ok(Command::Write { offset, durable, .. })) => {
+                let id = self.begin(cookie, bytes, false);
+                self.state = State::Payload { id, offset, durable, data: Vec::with_capacity(bytes), length: bytes };
+                Some(None)
+            }
+            (true, refused) => {
+                // A WRITE is checked as nothing else.
+                self.answer(cookie, Err(refused.err().unwrap_or(ErrorCode::Invalid)));
+                self.state = State::Refused(length);
                 Some(None)
             }
             (false, Ok(command)) => {
@@ -274,21 +297,26 @@ impl Connection {
         id
     }
 
-    fn payload(&mut self) -> Option<Option<Event>> {
-        let State::Payload { id, write, data, left } = &mut self.state else { return None };
-        let some = self.input.take_some(*left as usize);
-        let is_new = !some.is_empty();
-        *left -= some.len() as u32;
-        if write.is_some() {
-            data.extend_from_slice(some);
+    fn complete_payload(&mut self) -> Option<Option<Event>> {
+        let State::Payload { id, offset, durable, data, length } = &mut self.state else { return None };
+        let some = self.input.take_some(length.saturating_sub(data.len()));
+        data.extend_from_slice(some);
+        if data.len() < *length {
+            return None;
         }
-        if *left > 0 {
-            return is_new.then_some(None);
-        }
-        let (id, write, data) = (*id, *write, std::mem::take(data));
+        // The allocator may give more capacity than was asked for, and the owner fills it.
+        let next = data.split_off(*length);
+        let command = Command::Write { offset: *offset, data: std::mem::take(data), durable: *durable };
+        let id = *id;
+        self.input.push(&next);
         self.state = State::Requests;
-        let request = write.map(|(offset, durable)| Request { id, command: Command::Write { offset, data, durable } });
-        Some(request.map(Event::Request))
+        Some(Some(Event::Request(Request { id, command })))
+    }
+
+    fn drop_payload(&mut self, left: u32) -> Option<Option<Event>> {
+        let dropped = self.input.take_some(left as usize).len() as u32;
+        self.state = if dropped == left { State::Requests } else { State::Refused(left - dropped) };
+        (dropped > 0 || left == 0).then_some(None)
     }
 }
 

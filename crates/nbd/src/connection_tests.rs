@@ -1,7 +1,7 @@
 //! Sessions of a client, byte by byte and at once; and clients that send anything.
 
 use super::*;
-use crate::fuzzing::{client, exports};
+use crate::fuzzing::{client, exports, next_bytes};
 use crate::wire::{ANSWER_MAGIC, MAGIC, answer, info, option};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -35,9 +35,12 @@ fn request_bytes(kind: u16, flags: u16, cookie: u64, offset: u64, length: u32) -
 
 fn output(connection: &mut Connection) -> Vec<u8> {
     let mut all = Vec::new();
-    while let Some(bytes) = connection.transmit().map(<[u8]>::to_vec) {
-        connection.sent(bytes.len());
-        all.extend(bytes);
+    while let Some(next) = connection.transmit() {
+        let bytes = next_bytes(next);
+        // Half of what is left, so that data is sent in pieces, too.
+        let count = bytes.len().div_ceil(2);
+        all.extend(&bytes[..count]);
+        connection.sent(count);
     }
     all
 }
@@ -143,13 +146,51 @@ fn requests_are_executed_and_answered_in_any_order() {
     let trim = Command::Trim { offset: 1024, length: 512, durable: false };
     assert_eq!(commands, [Command::Read { offset: 512, length: 1024 }, write, Command::Flush, trim, zeroes]);
     // The owner may give back what was written.
-    connection.reply(RequestId(1), Ok(vec![9; 512]));
-    connection.reply(RequestId(0), Ok(vec![5; 1024]));
+    connection.reply(RequestId(1), Ok(Reply::Bytes(vec![9; 512])));
+    connection.reply(RequestId(0), Ok(Reply::Data(vec![5; 1024])));
     connection.reply(RequestId(4), Err(ErrorCode::Io));
-    connection.reply(RequestId(4), Ok(Vec::new()));
+    connection.reply(RequestId(4), Ok(Reply::default()));
     let expected = [reply_of(8, 0, &[]), reply_of(7, 0, &[5; 1024]), reply_of(11, 5, &[])].concat();
     assert_eq!((output(&mut connection), connection.in_progress()), (expected, 2));
     assert_eq!(events(&mut connection, &request_bytes(command::DISCONNECT, 0, 0, 0, 0)), [Event::End]);
+}
+
+#[test]
+fn a_read_gets_all_of_its_data_or_fails() {
+    let answered = |reply| {
+        let mut connection = chosen("1");
+        events(&mut connection, &request_bytes(command::READ, 0, 7, 0, 512));
+        connection.reply(RequestId(0), Ok(reply));
+        output(&mut connection)
+    };
+    assert_eq!(answered(Reply::Bytes(vec![6; 512])), reply_of(7, 0, &[6; 512]));
+    assert_eq!(answered(Reply::Data(vec![6; 512])), reply_of(7, 0, &[6; 512]));
+    for reply in [Reply::default(), Reply::Bytes(vec![6; 511]), Reply::Data(vec![6; 513])] {
+        assert_eq!(answered(reply), reply_of(7, 5, &[]));
+    }
+}
+
+#[test]
+fn the_owner_appends_received_data_itself() {
+    let mut connection = chosen("1");
+    assert_eq!(connection.payload(), None);
+    let first = [request_bytes(command::WRITE, 0, 7, 512, 1024), vec![1; 100]].concat();
+    assert_eq!(events(&mut connection, &first), []);
+    connection.payload().expect("data is arriving").extend([2; 900]);
+    assert_eq!(connection.poll(), None);
+    // More than the data: the next request follows at once.
+    let rest = [vec![3; 24], request_bytes(command::FLUSH, 0, 8, 0, 0)].concat();
+    connection.payload().expect("data is arriving").extend(rest);
+    let data = [vec![1; 100], vec![2; 900], vec![3; 24]].concat();
+    let write = Request { id: RequestId(0), command: Command::Write { offset: 512, data, durable: false } };
+    let flush = Request { id: RequestId(1), command: Command::Flush };
+    assert_eq!(events(&mut connection, &[]), [Event::Request(write), Event::Request(flush)]);
+    assert_eq!(connection.payload(), None);
+    // A refused WRITE wants no data.
+    events(&mut connection, &[request_bytes(command::WRITE, 0, 7, 1 << 20, 512), vec![1; 100]].concat());
+    assert_eq!(connection.payload(), None);
+    assert_eq!(events(&mut connection, &vec![1; 412]), []);
+    assert_eq!(events(&mut connection, &request_bytes(command::FLUSH, 0, 8, 0, 0)).len(), 1);
 }
 
 #[test]
@@ -201,14 +242,14 @@ fn requests_wait_while_too_many_are_in_progress() {
     let read = request_bytes(command::READ, 0, 1, 0, 512);
     let found = events(&mut connection, &read.repeat(REQUESTS_MAX + 5));
     assert_eq!((found.len(), connection.wants_input()), (REQUESTS_MAX, false));
-    connection.reply(RequestId(3), Ok(vec![0; 512]));
+    connection.reply(RequestId(3), Ok(Reply::Bytes(vec![0; 512])));
     assert_eq!((events(&mut connection, &[]).len(), connection.wants_input()), (1, false));
     // Data counts, too, until the client has taken it.
     let mut connection = chosen("1");
     let read = request_bytes(command::READ, 0, 1, 0, 1 << 20);
     let found = events(&mut connection, &read.repeat(REQUESTS_MAX));
     assert_eq!(found.len(), REQUESTS_MAX);
-    (0..REQUESTS_MAX as u64).for_each(|id| connection.reply(RequestId(id), Ok(vec![0; 1 << 20])));
+    (0..REQUESTS_MAX as u64).for_each(|id| connection.reply(RequestId(id), Ok(Reply::Data(vec![0; 1 << 20]))));
     assert!(!connection.wants_input());
     output(&mut connection);
     assert!(connection.wants_input());

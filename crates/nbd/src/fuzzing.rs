@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::limits::{PAYLOAD_BYTES_MAX, RECEIVE_BYTES, REQUESTS_MAX};
-use crate::{Command, Connection, ErrorCode, Event, Export, Request};
+use crate::{Command, Connection, ErrorCode, Event, Export, Reply, Request, Transmit};
 
 /// Size of the export, and of its blocks.
 const BYTES: u64 = 1 << 20;
@@ -34,7 +34,11 @@ pub fn client(bytes: &[u8]) -> usize {
         let (piece, after) = rest.split_at((usize::from(*first) + 1).min(rest.len()));
         rest = after;
         if connection.wants_input() {
-            connection.receive(piece.get(..piece.len().min(RECEIVE_BYTES)).unwrap_or_default());
+            let piece = piece.get(..piece.len().min(RECEIVE_BYTES)).unwrap_or_default();
+            match connection.payload().filter(|_| *first & 2 == 0) {
+                Some(data) => data.extend(piece),
+                None => connection.receive(piece),
+            }
         }
         while let Some(event) = connection.poll() {
             match event {
@@ -55,18 +59,28 @@ pub fn client(bytes: &[u8]) -> usize {
         if *first & 1 == 0 {
             waiting.drain(..).for_each(|request| reply(&mut connection, &request));
         }
-        if let Some(count) = connection.transmit().map(|bytes| bytes.len().min(usize::from(*first) + 1)) {
+        let next = connection.transmit().map(next_bytes);
+        if let Some(count) = next.map(|bytes| bytes.len().min(usize::from(*first) + 1)) {
             connection.sent(count);
         }
     }
     requests
 }
 
+/// Returns the bytes that are to be sent next.
+pub fn next_bytes(next: Transmit<'_, Vec<u8>>) -> &[u8] {
+    match next {
+        Transmit::Bytes(bytes) => bytes,
+        Transmit::Data(data, from) => data.get(from..).unwrap_or_default(),
+    }
+}
+
 fn reply(connection: &mut Connection, request: &Request) {
     let result = match &request.command {
-        Command::Read { length, .. } => Ok(vec![0; *length as usize]),
+        Command::Read { offset: 0, length } => Ok(Reply::Bytes(vec![0; *length as usize])),
+        Command::Read { length, .. } => Ok(Reply::Data(vec![0; *length as usize])),
         Command::Flush => Err(ErrorCode::Io),
-        _ => Ok(Vec::new()),
+        _ => Ok(Reply::default()),
     };
     connection.reply(request.id, result);
 }

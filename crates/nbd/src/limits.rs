@@ -12,5 +12,5 @@ pub const OPTION_BYTES_MAX: u32 = 8192;
 pub const NAME_LEN_MAX: usize = 4096;
 /// Bytes of answers that wait for the client; the next option is read once fewer wait.
 pub const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Bytes received at a time.
-pub const RECEIVE_BYTES: usize = 256 << 10;
+/// Bytes received at a time, besides the data of a WRITE: some requests with little data.
+pub const RECEIVE_BYTES: usize = 64 << 10;

@@ -46,7 +46,7 @@ pub fn update(state: &mut ControllerState, driver: &Driver) {
 pub struct Operations {
     /// The operation.
     pub first: Operation,
-    /// Its data: bytes to write, or room for those that are read.
+    /// Bytes to write.
     pub data: Vec<u8>,
     /// Whether a Flush follows: Dataset Management knows no Force Unit Access.
     pub then_flush: bool,
@@ -56,9 +56,7 @@ pub struct Operations {
 pub fn operations(command: Command) -> Operations {
     let without_data = |first| Operations { first, data: Vec::new(), then_flush: false };
     match command {
-        Command::Read { offset, length } => {
-            Operations { data: vec![0; length as usize], ..without_data(Operation::Read { offset, length }) }
-        }
+        Command::Read { offset, length } => without_data(Operation::Read { offset, length }),
         Command::Write { offset, data, durable } => {
             let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
             Operations { data, ..without_data(Operation::Write { offset, length, durable }) }
@@ -105,7 +103,7 @@ mod tests {
         let trim = operations(Command::Trim { offset: 512, length: 1024, durable: true });
         assert_eq!((trim.first, trim.then_flush), (Operation::Deallocate(vec![(512, 1024)]), true));
         let read = operations(Command::Read { offset: 0, length: 512 });
-        assert_eq!((read.data.len(), read.then_flush), (512, false));
+        assert_eq!((read.first, read.then_flush), (Operation::Read { offset: 0, length: 512 }, false));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use weft_nvme::{
     CommandData, Content, ControllerInfo, HostAction, HostConfig, HostController, HostEvent, LostReason, NamespaceInfo,
     Operation, Outcome, Outgoing, RequestFailure, RequestKey, SlotKey,
 };
-use weft_rdma_service::Received;
+use weft_rdma_service::{ReadData, Received};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 
 use super::queue::Queue;
@@ -32,8 +32,8 @@ pub struct Target {
     pub service: u16,
 }
 
-/// Request that has ended, with its data.
-pub type Finished = (RequestKey, Result<Vec<u8>, RequestFailure>);
+/// Request that has ended; a Read with its data.
+pub type Finished = (RequestKey, Result<ReadData, RequestFailure>);
 
 /// Controller with its connections. Its descriptor is readable when [`Driver::turn`] has something to do.
 #[derive(Debug)]
@@ -47,8 +47,9 @@ pub struct Driver {
     started: Instant,
     /// Queues that may have more completions.
     busy: BTreeSet<u16>,
-    /// Data of requests in progress.
-    data: BTreeMap<RequestKey, Vec<u8>>,
+    /// Data that requests in progress send, and data that they have read.
+    sent: BTreeMap<RequestKey, Vec<u8>>,
+    read: BTreeMap<RequestKey, ReadData>,
     finished: Vec<Finished>,
     events: Vec<HostEvent>,
     /// Commands that wait for memory, or for room.
@@ -78,7 +79,8 @@ impl Driver {
             host: HostController::new(Duration::ZERO, config),
             started: Instant::now(),
             busy: BTreeSet::new(),
-            data: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            read: BTreeMap::new(),
             finished: Vec::new(),
             events: Vec::new(),
             waiting: VecDeque::new(),
@@ -124,9 +126,11 @@ impl Driver {
         std::mem::take(&mut self.events)
     }
 
-    /// Takes a request. `data` is what a Write or Compare sends, or as many bytes as a Read gets.
+    /// Takes a request. `data` is what a Write or Compare sends.
     pub fn submit(&mut self, key: RequestKey, namespace: u32, operation: Operation, data: Vec<u8>) {
-        self.data.insert(key, data);
+        if !data.is_empty() {
+            self.sent.insert(key, data);
+        }
         self.host.submit(self.now(), key, namespace, operation);
         self.act();
     }
@@ -262,7 +266,8 @@ impl Driver {
                     Ok(())
                 }
                 HostAction::Done(key, result) => {
-                    let data = self.data.remove(&key).unwrap_or_default();
+                    self.sent.remove(&key);
+                    let data = self.read.remove(&key).unwrap_or_default();
                     self.finished.push((key, result.map(|()| data)));
                     Ok(())
                 }
@@ -303,16 +308,16 @@ impl Driver {
         let Some(queue) = self.queues.get_mut(&slot.queue) else { return };
         match outcome {
             Outcome::Take(Content::Request { request, offset, length }) => {
-                let data = self.data.get_mut(&request);
-                let piece = data.and_then(|data| data.get_mut(offset..offset + length as usize));
-                queue.release(slot.command, is_invalid, piece.unwrap_or_default());
+                if let Some(piece) = queue.take(slot.command, is_invalid, length) {
+                    self.read.entry(request).or_default().insert(offset, piece);
+                }
             }
             Outcome::Take(Content::Page(length)) => {
-                let mut page = vec![0; length as usize];
-                queue.release(slot.command, is_invalid, &mut page);
-                self.host.handle_page(self.started.elapsed(), &page);
+                let mut page = ReadData::default();
+                queue.take(slot.command, is_invalid, length).into_iter().for_each(|piece| page.insert(0, piece));
+                self.host.handle_page(self.started.elapsed(), &page.to_bytes());
             }
-            Outcome::Take(Content::Bytes(_)) | Outcome::Discard => queue.release(slot.command, is_invalid, &mut []),
+            Outcome::Take(Content::Bytes(_)) | Outcome::Discard => queue.release(slot.command, is_invalid),
         }
     }
 
@@ -336,7 +341,7 @@ impl Driver {
         let (content, is_lent) = match &outgoing.data {
             CommandData::None => return queue.send(outgoing.to_capsule(None, &[])),
             CommandData::Capsule(content) => {
-                return queue.send(outgoing.to_capsule(None, bytes_of(content, &self.data)));
+                return queue.send(outgoing.to_capsule(None, bytes_of(content, &self.sent)));
             }
             CommandData::Lent(content) => (content, true),
             CommandData::Awaited(content) => (content, false),
@@ -346,7 +351,7 @@ impl Driver {
             self.waiting.push_back(outgoing);
             return Ok(());
         }
-        let memory = queue.lend(slot.command, is_lent.then(|| bytes_of(content, &self.data)), length)?;
+        let memory = queue.lend(slot.command, is_lent.then(|| bytes_of(content, &self.sent)), length)?;
         self.lent += length as usize;
         self.lengths.insert(slot, length);
         self.host.lent(slot, memory.key);

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use weft_client::rdmacm::{Event, EventChannel, IdKey, SockAddr};
 use weft_nvme::wire::{COMPLETION_LEN, ConnectRequest, HostMemory};
-use weft_rdma_service::{ActiveConnection, ConnectionRequest, EndpointConfig, Received};
+use weft_rdma_service::{ActiveConnection, ConnectionRequest, EndedLoan, EndpointConfig, Received};
 
 use crate::failure::event_failure;
 
@@ -85,9 +85,14 @@ impl Queue {
         self.connection.send(bytes)
     }
 
-    /// Takes memory of a command back: the target can no longer reach it. Copies its first bytes.
-    pub fn release(&mut self, command: u16, is_invalid: bool, into: &mut [u8]) {
-        self.connection.release(command.into(), is_invalid, into);
+    /// Takes memory of a command back: the target can no longer reach it.
+    pub fn release(&mut self, command: u16, is_invalid: bool) {
+        self.connection.release(command.into(), is_invalid);
+    }
+
+    /// Takes memory of a command back with the bytes that the target left in it.
+    pub fn take(&mut self, command: u16, is_invalid: bool, length: u32) -> Option<EndedLoan> {
+        self.connection.take(command.into(), is_invalid, length)
     }
 
     /// Takes the event that made the descriptor of completions readable.

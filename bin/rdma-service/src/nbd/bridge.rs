@@ -10,6 +10,7 @@ use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::signals::SignalQueue;
 
 use super::server::{NbdRequest, NbdServer, RequestName};
+use crate::read_data::ReadData;
 
 const DRIVER: u64 = 0;
 const CLIENTS: u64 = 1;
@@ -18,8 +19,8 @@ const SIGNALS: u64 = 2;
 /// Name of a request on a disk.
 pub type DiskRequest = u64;
 
-/// Request that has ended, with its data.
-pub type DiskResult = (DiskRequest, Result<Vec<u8>, ErrorCode>);
+/// Request that has ended; a READ with its data.
+pub type DiskResult = (DiskRequest, Result<ReadData, ErrorCode>);
 
 /// Disks of a target. The descriptor is readable when [`DiskDriver::turn`] has something to do.
 pub trait DiskDriver: AsFd {

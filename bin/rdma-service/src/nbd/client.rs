@@ -1,13 +1,17 @@
 //! Connection of one client: its socket and the protocol's state machine.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use rustix::buffer::spare_capacity;
+use rustix::net::SendFlags;
 use weft_nbd::limits::RECEIVE_BYTES;
-use weft_nbd::{Connection, Event, Export, Request};
+use weft_nbd::{Connection, Event, Export, Request, Transmit};
 use weft_sys::epoll::Interest;
+
+use crate::read_data::ReadData;
 
 /// Pieces that one client receives in a turn.
 const RECEIVES_PER_TURN: usize = 16;
@@ -17,7 +21,7 @@ const RECEIVES_PER_TURN: usize = 16;
 pub struct Client {
     socket: UnixStream,
     /// The protocol.
-    pub connection: Connection,
+    pub connection: Connection<ReadData>,
     /// Requests for which the socket is watched now.
     pub interest: Interest,
     is_ending: bool,
@@ -41,9 +45,15 @@ impl Client {
             if self.is_ending || !self.connection.wants_input() {
                 return Ok(false);
             }
-            match self.socket.read(scratch) {
+            let received = match self.connection.payload() {
+                Some(data) => rustix::io::read(&self.socket, spare_capacity(data)).map_err(io::Error::from),
+                None => self.socket.read(scratch).inspect(|len| {
+                    self.connection.receive(scratch.get(..*len).unwrap_or_default());
+                }),
+            };
+            match received {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(len) => self.connection.receive(scratch.get(..len).unwrap_or_default()),
+                Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -68,8 +78,14 @@ impl Client {
     /// # Errors
     /// The connection has ended.
     pub fn send(&mut self) -> io::Result<()> {
-        while let Some(bytes) = self.connection.transmit() {
-            match self.socket.write(bytes) {
+        while let Some(next) = self.connection.transmit() {
+            let sent = match next {
+                Transmit::Bytes(bytes) => {
+                    rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL).map_err(io::Error::from)
+                }
+                Transmit::Data(data, from) => data.send(&self.socket, from),
+            };
+            match sent {
                 Ok(count) => self.connection.sent(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -8,11 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weft_nbd::{Command, ErrorCode, Export, Request, RequestId};
+use weft_nbd::{Command, ErrorCode, Export, Reply, Request, RequestId};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 
 use super::client::Client;
-use crate::limits::NBD_CLIENTS_MAX;
+use crate::limits::{COPIED_REPLY_MAX, NBD_CLIENTS_MAX};
+use crate::read_data::ReadData;
 
 const LISTENER: u64 = 0;
 const FIRST_CLIENT: u64 = 1;
@@ -173,11 +174,14 @@ impl NbdServer {
     pub fn reply(
         &mut self,
         name: RequestName,
-        result: Result<Vec<u8>, ErrorCode>,
+        result: Result<ReadData, ErrorCode>,
         requests: &mut Vec<NbdRequest>,
     ) -> io::Result<()> {
         let Some(client) = self.clients.get_mut(&name.client) else { return Ok(()) };
-        client.connection.reply(name.id, result);
+        let reply = |data: ReadData| {
+            if data.len() <= COPIED_REPLY_MAX { Reply::Bytes(data.to_bytes()) } else { Reply::Data(data) }
+        };
+        client.connection.reply(name.id, result.map(reply));
         let mut received = Vec::new();
         client.take_events(&mut received);
         let done = client.send();

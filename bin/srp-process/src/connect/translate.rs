@@ -47,7 +47,7 @@ pub fn update(state: &mut SessionState, driver: &Driver) {
 pub struct Operations {
     /// The operation.
     pub first: DiskOperation,
-    /// Its data: bytes to write, or room for those that are read.
+    /// Bytes to write.
     pub data: Vec<u8>,
     /// Whether a flush follows.
     pub then_flush: bool,
@@ -57,9 +57,7 @@ pub struct Operations {
 pub fn operations(command: Command, has_fua: bool) -> Operations {
     let without_data = |first| Operations { first, data: Vec::new(), then_flush: false };
     match command {
-        Command::Read { offset, length } => {
-            Operations { data: vec![0; length as usize], ..without_data(DiskOperation::Read { offset, length }) }
-        }
+        Command::Read { offset, length } => without_data(DiskOperation::Read { offset, length }),
         Command::Write { offset, data, durable } => {
             let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
             let first = DiskOperation::Write { offset, length, durable };
@@ -109,7 +107,7 @@ mod tests {
             |has_fua| operations(Command::Write { offset: 0, data: vec![1; 512], durable: true }, has_fua).then_flush;
         assert_eq!([write(true), write(false)], [false, true]);
         let read = operations(Command::Read { offset: 0, length: 512 }, false);
-        assert_eq!((read.data.len(), read.then_flush), (512, false));
+        assert_eq!((read.first, read.then_flush), (DiskOperation::Read { offset: 0, length: 512 }, false));
     }
 
     #[test]

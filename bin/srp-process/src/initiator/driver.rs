@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use weft_client::Which;
 use weft_client::rdmacm::{Event, EventChannel, SockAddr};
-use weft_rdma_service::{ActiveConnection, ConnectionRequest, EndpointConfig, Received, event_failure};
+use weft_rdma_service::{ActiveConnection, ConnectionRequest, EndpointConfig, ReadData, Received, event_failure};
 use weft_srp::limits::{FURTHER_RECEIVES, INITIATOR_IU_SENT, TARGET_IU_TAKEN_MAX};
 use weft_srp::scsi::Lun;
 use weft_srp::wire::{LoginCarrier, LoginReject, LoginRequest, Piece};
@@ -22,8 +22,8 @@ use crate::place::TargetPlace;
 const CHANNEL: u64 = 0;
 const COMPLETIONS: u64 = 1;
 
-/// Request that has ended, with its data.
-pub type Finished = (RequestKey, Result<Vec<u8>, RequestFailure>);
+/// Request that has ended; a Read with its data.
+pub type Finished = (RequestKey, Result<ReadData, RequestFailure>);
 
 /// Initiator with its connection. Its descriptor is readable when [`Driver::turn`] has something to do.
 #[derive(Debug)]
@@ -40,8 +40,9 @@ pub struct Driver {
     started: Instant,
     /// There may be more completions.
     is_busy: bool,
-    /// Data of requests in progress.
-    data: BTreeMap<RequestKey, Vec<u8>>,
+    /// Data that requests in progress send, and data that they have read.
+    sent: BTreeMap<RequestKey, Vec<u8>>,
+    read: BTreeMap<RequestKey, ReadData>,
     finished: Vec<Finished>,
     events: Vec<InitiatorEvent>,
     /// Commands that wait for room in the send queue.
@@ -74,7 +75,8 @@ impl Driver {
             initiator: Initiator::new(Duration::ZERO, config),
             started: Instant::now(),
             is_busy: false,
-            data: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            read: BTreeMap::new(),
             finished: Vec::new(),
             events: Vec::new(),
             waiting: VecDeque::new(),
@@ -113,9 +115,11 @@ impl Driver {
         std::mem::take(&mut self.events)
     }
 
-    /// Takes a request. `data` is what a Write sends, or as many bytes as a Read gets.
+    /// Takes a request. `data` is what a Write sends.
     pub fn submit(&mut self, key: RequestKey, lun: Lun, operation: DiskOperation, data: Vec<u8>) {
-        self.data.insert(key, data);
+        if !data.is_empty() {
+            self.sent.insert(key, data);
+        }
         self.initiator.submit(self.now(), key, lun, operation);
         self.act();
     }
@@ -239,7 +243,8 @@ impl Driver {
                     Ok(())
                 }
                 InitiatorAction::Done(key, result) => {
-                    let data = self.data.remove(&key).unwrap_or_default();
+                    self.sent.remove(&key);
+                    let data = self.read.remove(&key).unwrap_or_default();
                     self.finished.push((key, result.map(|()| data)));
                     Ok(())
                 }
@@ -292,18 +297,16 @@ impl Driver {
         let Some(connection) = &mut self.connection else { return };
         match outcome {
             DiskOutcome::Take(DiskContent::Request { request, offset, length }) => {
-                let data = self.data.get_mut(&request);
-                let piece = data.and_then(|data| data.get_mut(offset..offset + length as usize));
-                connection.release(tag, is_invalid, piece.unwrap_or_default());
+                if let Some(piece) = connection.take(tag, is_invalid, length) {
+                    self.read.entry(request).or_default().insert(offset, piece);
+                }
             }
             DiskOutcome::Take(DiskContent::Page(length)) => {
-                let mut page = vec![0; length as usize];
-                connection.release(tag, is_invalid, &mut page);
-                self.initiator.handle_page(self.started.elapsed(), &page);
+                let mut page = ReadData::default();
+                connection.take(tag, is_invalid, length).into_iter().for_each(|piece| page.insert(0, piece));
+                self.initiator.handle_page(self.started.elapsed(), &page.to_bytes());
             }
-            DiskOutcome::Take(DiskContent::Bytes(_)) | DiskOutcome::Discard => {
-                connection.release(tag, is_invalid, &mut []);
-            }
+            DiskOutcome::Take(DiskContent::Bytes(_)) | DiskOutcome::Discard => connection.release(tag, is_invalid),
         }
     }
 
@@ -333,7 +336,7 @@ impl Driver {
             DiskCommandData::Awaited(content) => (content, false),
         };
         let length = content.len();
-        let bytes = is_lent.then(|| bytes_of(content, &self.data));
+        let bytes = is_lent.then(|| bytes_of(content, &self.sent));
         let memory = connection.lend(outgoing.tag, bytes, length)?;
         self.initiator.sent(now, outgoing.tag, Some(memory.key));
         connection.send(outgoing.to_iu(Some(Piece { address: memory.address, key: memory.key, length })))
