@@ -17,6 +17,8 @@ pub const NBD_CLIENTS_MAX: usize = 64;
 pub const COPIED_REPLY_MAX: usize = 32 << 10;
 /// Lines about one connection's failed commands, or about one file's errors, so that a peer cannot fill the log.
 pub const COMPLAINTS_MAX: u32 = 20;
+/// Bytes that the loop of a target reads or writes itself, if they are in memory: the copy costs less than another thread's wake-up.
+pub const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 /// Bytes that a thread writes at a time where a file system cannot set ranges.
 pub const ZEROES_BYTES: usize = 64 << 10;
 /// Time limit of one step of the connection manager, in milliseconds.

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, ioctl_blksszget};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 use weft_client::verbs::Memory;
 use weft_tool::errno;
 
-use crate::limits::{COMPLAINTS_MAX, ZEROES_BYTES};
+use crate::limits::{AT_ONCE_BYTES_MAX, COMPLAINTS_MAX, ZEROES_BYTES};
 
 /// Block sizes as powers of two.
 const BLOCK_512: u8 = 9;
@@ -124,6 +124,30 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Reads a few bytes if that needs no waiting. Returns whether it has; [`Store::read`] does otherwise, on a thread that may wait.
+    pub fn read_at_once(&self, offset: u64, length: usize, data: &Data) -> bool {
+        let Data::Registered(memory) = data else { return false };
+        let is_short = length <= AT_ONCE_BYTES_MAX;
+        is_short && memory.read_file_at_once(&self.file, offset, 0, length).is_ok_and(|count| count == length)
+    }
+
+    /// Writes a few bytes if that needs no waiting. Returns whether it has; [`Store::write`] does otherwise, and repeats what was
+    /// written.
+    pub fn write_at_once(&self, offset: u64, length: usize, data: &Data) -> bool {
+        if length > AT_ONCE_BYTES_MAX {
+            return false;
+        }
+        let written = match data {
+            Data::Registered(memory) => memory.write_file_at_once(&self.file, offset, 0, length),
+            Data::Bytes(bytes) => {
+                let pieces = [io::IoSlice::new(bytes)];
+                rustix::io::pwritev2(&self.file, &pieces, offset, ReadWriteFlags::NOWAIT).map_err(io::Error::from)
+            }
+            Data::None => return false,
+        };
+        written.is_ok_and(|count| count == length)
     }
 
     /// Compares data with the file's; returns whether it is the same.
@@ -249,6 +273,13 @@ mod tests {
         store.write(512, 512, &data).expect("written");
         assert!(store.compare(512, 512, &data).expect("compared"));
         assert!(!store.compare(0, 512, &data).expect("compared"));
+        if store.write_at_once(512, 512, &Data::Bytes(vec![2; 512])) {
+            assert!(store.compare(512, 512, &Data::Bytes(vec![2; 512])).expect("compared"));
+            store.write(512, 512, &data).expect("written");
+        }
+        let long = Data::Bytes(vec![0; AT_ONCE_BYTES_MAX + 1]);
+        assert!(!store.write_at_once(0, AT_ONCE_BYTES_MAX + 1, &long), "that is a thread's work");
+        assert!(!store.write_at_once(0, 512, &Data::None));
         store.zero(1024, 512, false).expect("zeroed");
         store.free(4096, 4096).expect("freed");
         store.repeat(2048, 1024, &[9; 512]).expect("repeated");

@@ -114,6 +114,42 @@ impl Memory {
         retry(|| unsafe { libc::pwrite(file.as_fd().as_raw_fd(), at.cast(), length, position) })
     }
 
+    /// As [`Memory::read_file`], if the bytes are in memory (preadv2 with RWF_NOWAIT): the error is [`io::ErrorKind::WouldBlock`] if a
+    /// disk would have to be read first, and another one if the file system cannot tell.
+    ///
+    /// # Panics
+    /// The range exceeds the memory.
+    pub fn read_file_at_once(
+        &self,
+        file: impl AsFd,
+        position: u64,
+        offset: usize,
+        length: usize,
+    ) -> io::Result<usize> {
+        let piece = libc::iovec { iov_base: self.place(offset, length).cast(), iov_len: length };
+        let (fd, position) = (file.as_fd().as_raw_fd(), file_position(position)?);
+        // SAFETY: the kernel writes within the allocation.
+        retry(|| unsafe { libc::preadv2(fd, &raw const piece, 1, position, libc::RWF_NOWAIT) })
+    }
+
+    /// As [`Memory::write_file`], if nothing has to be waited for (pwritev2 with RWF_NOWAIT); errors as for
+    /// [`Memory::read_file_at_once`].
+    ///
+    /// # Panics
+    /// The range exceeds the memory.
+    pub fn write_file_at_once(
+        &self,
+        file: impl AsFd,
+        position: u64,
+        offset: usize,
+        length: usize,
+    ) -> io::Result<usize> {
+        let piece = libc::iovec { iov_base: self.place(offset, length).cast(), iov_len: length };
+        let (fd, position) = (file.as_fd().as_raw_fd(), file_position(position)?);
+        // SAFETY: the kernel reads within the allocation.
+        retry(|| unsafe { libc::pwritev2(fd, &raw const piece, 1, position, libc::RWF_NOWAIT) })
+    }
+
     /// Sends `length` bytes from `offset` on to a socket, without waiting; returns the bytes sent.
     ///
     /// # Panics
@@ -179,6 +215,16 @@ mod tests {
         let mut back = [0; 4];
         memory.read(50, &mut back);
         assert_eq!((&back, memory.byte(50)), (b"ello", b'e'));
+        // The file system may not know, but what it does is right.
+        if let Ok(count) = memory.write_file_at_once(&file, 8, 10, 5) {
+            assert_eq!((count, memory.read_file(&file, 0, 0, 90).expect("read")), (5, 13));
+        }
+        if let Ok(count) = memory.read_file_at_once(&file, 3, 60, 5) {
+            let mut back = [0; 5];
+            memory.read(60, &mut back);
+            assert_eq!((count, &back), (5, b"hello"));
+        }
+        memory.write(10, b"hello");
         let (to, mut from) = std::os::unix::net::UnixStream::pair().expect("a pair");
         assert_eq!(memory.send(&to, 10, 5).expect("sent"), 5);
         drop(to);

@@ -36,6 +36,15 @@ pub fn execute(store: &Store, operation: &Operation, data: &Data) -> Result<(), 
     })
 }
 
+/// Executes a short operation if that needs no waiting. Returns whether it has; [`execute`] does otherwise.
+pub fn execute_at_once(store: &Store, operation: &Operation, data: &Data) -> bool {
+    match operation {
+        Operation::Read { offset, length } => store.read_at_once(*offset, *length as usize, data),
+        Operation::Write { offset, length, durable: false } => store.write_at_once(*offset, *length as usize, data),
+        _ => false,
+    }
+}
+
 fn flush(store: &Store, durable: bool) -> io::Result<()> {
     if durable { store.flush() } else { Ok(()) }
 }

@@ -12,14 +12,14 @@ use weft_client::Which;
 use weft_client::rdmacm::{CmId, Event, EventChannel, IdKey, SockAddr};
 use weft_nvme::wire::RequestError;
 use weft_nvme::{Action, CommandKey, LocalAddress, Operation, QueueKey, Status, Target};
-use weft_rdma_service::{Data, TransferError, Workers};
+use weft_rdma_service::{Data, Store, TransferError, Workers};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::signals::SignalQueue;
 use weft_tool::{errln, errno};
 
 use super::args::TargetArgs;
-use super::config::{Listen, Setup};
-use super::execute::execute;
+use super::config::{Listen, Setup, Stores};
+use super::execute::{execute, execute_at_once};
 use super::session::{Job, Session, SessionEvent};
 
 const CHANNEL: u64 = 0;
@@ -41,6 +41,8 @@ pub struct Server {
     busy: BTreeSet<QueueKey>,
     next: QueueKey,
     target: Target,
+    /// Stores of each subsystem's namespaces.
+    stores: Arc<[Stores]>,
     workers: Workers<Job, Done>,
     listens: Vec<Listen>,
     _listeners: Vec<CmId>,
@@ -62,11 +64,11 @@ impl Server {
         for listen in &setup.listens {
             listeners.push(weft_rdma_service::listen(&channel, listen.address, listen.service)?);
         }
-        let stores = Arc::new(setup.stores);
+        let stores: Arc<[Stores]> = setup.stores.into();
+        let of_workers = stores.clone();
         let workers = Workers::start("nvme", move |job: Job| {
-            let store = stores.get(job.subsystem).and_then(|stores| stores.get(&job.namespace));
-            let done =
-                store.ok_or(Status::INVALID_NAMESPACE).and_then(|store| execute(store, &job.operation, &job.data));
+            let store = store_of(&of_workers, &job).ok_or(Status::INVALID_NAMESPACE);
+            let done = store.and_then(|store| execute(store, &job.operation, &job.data));
             let is_read = done.is_ok() && matches!(job.operation, Operation::Read { .. });
             (job.command, is_read, done)
         })
@@ -88,6 +90,7 @@ impl Server {
             busy: BTreeSet::new(),
             next: FIRST_QUEUE,
             target: Target::new(setup.target),
+            stores,
             workers,
             listens: setup.listens,
             _listeners: listeners,
@@ -240,20 +243,30 @@ impl Server {
                     if let Some(memory) = memory {
                         job.data = Data::Registered(memory);
                     }
-                    self.workers.submit(key, job);
+                    let store = store_of(&self.stores, &job);
+                    if store.is_some_and(|store| execute_at_once(store, &job.operation, &job.data)) {
+                        let is_read = matches!(job.operation, Operation::Read { .. });
+                        self.executed((job.command, is_read, Ok(())));
+                    } else {
+                        self.workers.submit(key, job);
+                    }
                 }
             }
         }
     }
 
     fn on_executed(&mut self) {
-        for (command, is_read, done) in self.workers.take() {
-            let Some(session) = self.sessions.get_mut(&command.queue) else { continue };
-            match session.on_executed(command, is_read) {
-                Ok(()) => self.target.handle_executed(command, done),
-                Err(error) => self.fail(command.queue, &error),
-            }
+        for done in self.workers.take() {
+            self.executed(done);
             self.act();
+        }
+    }
+
+    fn executed(&mut self, (command, is_read, done): Done) {
+        let Some(session) = self.sessions.get_mut(&command.queue) else { return };
+        match session.on_executed(command, is_read) {
+            Ok(()) => self.target.handle_executed(command, done),
+            Err(error) => self.fail(command.queue, &error),
         }
     }
 
@@ -313,6 +326,10 @@ impl Server {
             self.end(key, "the target ends");
         }
     }
+}
+
+fn store_of<'a>(stores: &'a [Stores], job: &Job) -> Option<&'a Store> {
+    stores.get(job.subsystem)?.get(&job.namespace).map(Arc::as_ref)
 }
 
 fn text(address: &SockAddr) -> String {

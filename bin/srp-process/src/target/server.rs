@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use weft_abi_types::{RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_ESTABLISHED};
 use weft_client::Which;
 use weft_client::rdmacm::{CmId, Event, EventChannel, IdKey, SockAddr};
-use weft_rdma_service::{Data, TransferError, Workers};
+use weft_rdma_service::{Data, Store, TransferError, Workers};
 use weft_srp::scsi::Fault;
 use weft_srp::wire::{LoginCarrier, LogoutReason, TargetLogout};
 use weft_srp::{Action, ChannelKey, CommandKey, LoginAnswer, LoginError, Refusal, Target};
@@ -18,7 +19,7 @@ use weft_sys::signals::SignalQueue;
 use weft_tool::{errln, errno};
 
 use super::args::TargetArgs;
-use super::execute::execute;
+use super::execute::{execute, execute_at_once};
 use super::infiniband;
 use super::session::{Job, Session, SessionEvent};
 use super::setup::Setup;
@@ -42,6 +43,8 @@ pub struct Server {
     busy: BTreeSet<ChannelKey>,
     next: ChannelKey,
     target: Target,
+    /// Stores of the units, by their numbers.
+    stores: Arc<[Arc<Store>]>,
     workers: Workers<Job, Done>,
     _listener: CmId,
     /// Listener at the service identifier, on a host with InfiniBand.
@@ -60,9 +63,10 @@ impl Server {
     pub fn listen(which: Which, args: &TargetArgs, setup: Setup, signals: SignalQueue) -> Result<Server> {
         let channel = weft_rdma_service::channel(which)?;
         let listener = weft_rdma_service::listen(&channel, args.bind, args.port)?;
-        let stores = setup.stores;
+        let stores: Arc<[Arc<Store>]> = setup.stores.into();
+        let of_workers = stores.clone();
         let workers = Workers::start("srp", move |job: Job| {
-            let store = stores.get(usize::from(job.lun)).ok_or(Fault::Dropped);
+            let store = of_workers.get(usize::from(job.lun)).ok_or(Fault::Dropped);
             (job.command, store.and_then(|store| execute(store, &job.operation, &job.data)))
         })
         .context("cannot start the threads that read and write files")?;
@@ -81,6 +85,7 @@ impl Server {
             busy: BTreeSet::new(),
             next: FIRST_CHANNEL,
             target: Target::new(setup.target),
+            stores,
             workers,
             _listener: listener,
             _service: service,
@@ -228,7 +233,12 @@ impl Server {
                         if let Some(memory) = memory {
                             job.data = Data::Registered(memory);
                         }
-                        self.workers.submit(key, job);
+                        let store = self.stores.get(usize::from(job.lun));
+                        if store.is_some_and(|store| execute_at_once(store, &job.operation, &job.data)) {
+                            self.target.handle_executed(job.command, Ok(()));
+                        } else {
+                            self.workers.submit(key, job);
+                        }
                     }
                 }
             }

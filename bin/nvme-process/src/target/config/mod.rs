@@ -3,4 +3,4 @@
 mod nvmetcli;
 mod setup;
 
-pub use setup::{Listen, Setup, setup};
+pub use setup::{Listen, Setup, Stores, setup};
