@@ -18,7 +18,11 @@ pub const COPIED_REPLY_MAX: usize = 32 << 10;
 /// Lines about one connection's failed commands, or about one file's errors, so that a peer cannot fill the log.
 pub const COMPLAINTS_MAX: u32 = 20;
 /// Bytes that the loop of a target reads or writes itself, if they are in memory: the copy costs less than another thread's wake-up.
-pub const AT_ONCE_BYTES_MAX: usize = 64 << 10;
+pub const AT_ONCE_BYTES: usize = 64 << 10;
+/// The same with few processors: another thread would take one from the loop, and its copy would be in the other's cache.
+pub const AT_ONCE_BYTES_FEW_PROCESSORS: usize = 1 << 20;
+/// Processors that are few.
+pub const FEW_PROCESSORS: usize = 2;
 /// Bytes that a thread writes at a time where a file system cannot set ranges.
 pub const ZEROES_BYTES: usize = 64 << 10;
 /// Time limit of one step of the connection manager, in milliseconds.

@@ -12,7 +12,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use weft_client::verbs::Memory;
 use weft_tool::errno;
 
-use crate::limits::{AT_ONCE_BYTES_MAX, COMPLAINTS_MAX, ZEROES_BYTES};
+use crate::limits::{AT_ONCE_BYTES, AT_ONCE_BYTES_FEW_PROCESSORS, COMPLAINTS_MAX, FEW_PROCESSORS, ZEROES_BYTES};
 
 /// Block sizes as powers of two.
 const BLOCK_512: u8 = 9;
@@ -35,6 +35,8 @@ pub struct Store {
     file: File,
     name: String,
     is_device: bool,
+    /// Longest operation that needs no other thread, if its data is in memory.
+    at_once: usize,
     /// Lines about failed operations.
     complaints: AtomicU32,
 }
@@ -68,8 +70,10 @@ impl Store {
         let block_shift = block_shift(bytes, sector, block_size);
         let blocks = bytes >> block_shift;
         ensure!(blocks > 0, "{name}: it has {bytes} bytes, which is less than a block; make it larger (truncate -s)");
+        let has_few = std::thread::available_parallelism().is_ok_and(|count| count.get() <= FEW_PROCESSORS);
+        let at_once = if has_few { AT_ONCE_BYTES_FEW_PROCESSORS } else { AT_ONCE_BYTES };
         let complaints = AtomicU32::new(0);
-        Ok((Store { file, name, is_device, complaints }, Geometry { blocks, block_shift }))
+        Ok((Store { file, name, is_device, at_once, complaints }, Geometry { blocks, block_shift }))
     }
 
     /// Prints the reason of a failure, up to a number of them; `service` begins the line.
@@ -126,17 +130,17 @@ impl Store {
         Ok(())
     }
 
-    /// Reads a few bytes if that needs no waiting. Returns whether it has; [`Store::read`] does otherwise, on a thread that may wait.
+    /// Reads a short piece if that needs no waiting. Returns whether it has; [`Store::read`] does otherwise, on a thread that may wait.
     pub fn read_at_once(&self, offset: u64, length: usize, data: &Data) -> bool {
         let Data::Registered(memory) = data else { return false };
-        let is_short = length <= AT_ONCE_BYTES_MAX;
+        let is_short = length <= self.at_once;
         is_short && memory.read_file_at_once(&self.file, offset, 0, length).is_ok_and(|count| count == length)
     }
 
-    /// Writes a few bytes if that needs no waiting. Returns whether it has; [`Store::write`] does otherwise, and repeats what was
+    /// Writes a short piece if that needs no waiting. Returns whether it has; [`Store::write`] does otherwise, and repeats what was
     /// written.
     pub fn write_at_once(&self, offset: u64, length: usize, data: &Data) -> bool {
-        if length > AT_ONCE_BYTES_MAX {
+        if length > self.at_once {
             return false;
         }
         let written = match data {
@@ -277,8 +281,8 @@ mod tests {
             assert!(store.compare(512, 512, &Data::Bytes(vec![2; 512])).expect("compared"));
             store.write(512, 512, &data).expect("written");
         }
-        let long = Data::Bytes(vec![0; AT_ONCE_BYTES_MAX + 1]);
-        assert!(!store.write_at_once(0, AT_ONCE_BYTES_MAX + 1, &long), "that is a thread's work");
+        let long = store.at_once + 1;
+        assert!(!store.write_at_once(0, long, &Data::Bytes(vec![0; long])), "that is a thread's work");
         assert!(!store.write_at_once(0, 512, &Data::None));
         store.zero(1024, 512, false).expect("zeroed");
         store.free(4096, 4096).expect("freed");

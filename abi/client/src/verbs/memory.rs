@@ -119,13 +119,7 @@ impl Memory {
     ///
     /// # Panics
     /// The range exceeds the memory.
-    pub fn read_file_at_once(
-        &self,
-        file: impl AsFd,
-        position: u64,
-        offset: usize,
-        length: usize,
-    ) -> io::Result<usize> {
+    pub fn read_file_at_once(&self, file: impl AsFd, position: u64, offset: usize, length: usize) -> io::Result<usize> {
         let piece = libc::iovec { iov_base: self.place(offset, length).cast(), iov_len: length };
         let (fd, position) = (file.as_fd().as_raw_fd(), file_position(position)?);
         // SAFETY: the kernel writes within the allocation.
