@@ -112,7 +112,8 @@ impl FreeBlocks {
     }
 }
 
-/// Memory of a loan that has ended, with the peer's data. Dropping it gives the memory back to its [`Lender`].
+/// Memory of a loan that has ended, with the peer's data. Dropping it gives the memory back to its [`Lender`]. If that has gone with its
+/// connection, the memory keeps the connection's id and protection domain until then.
 #[derive(Debug)]
 pub struct EndedLoan {
     loan: Option<Loan>,

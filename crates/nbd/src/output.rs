@@ -19,7 +19,7 @@ impl<D: ReplyData> Part<D> {
     }
 }
 
-/// What is to be sent next.
+/// The next part of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transmit<'a, D> {
     /// These bytes.
