@@ -7,13 +7,15 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::AsFd;
 use std::rc::{Rc, Weak};
 
+use rustix::net::SendFlags;
 use weft_abi_types::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_MW_BIND};
 use weft_client::verbs::{Buffer, Memory, Pd, Window};
 
 use crate::endpoint::{Broken, Endpoint};
-use crate::limits::POOL_KEEPS_MAX;
+use crate::limits::{COPIED_REPLY_MAX, HELD_BYTES_MAX, POOL_KEEPS_MAX};
 use crate::pool::size_class;
 
 /// A piece of registered memory.
@@ -87,17 +89,21 @@ impl Loan {
     }
 }
 
-/// Blocks without a loan.
+/// Blocks that no loan in progress uses.
 #[derive(Default, Debug)]
-struct FreeBlocks {
-    by_length: BTreeMap<usize, Vec<Block>>,
-    /// Their bytes.
+struct Blocks {
+    free: BTreeMap<usize, Vec<Block>>,
+    /// Bytes of the free ones.
     kept: usize,
+    /// Memory of loans that have ended, whose data is in use, by their names.
+    held: BTreeMap<u64, Loan>,
+    held_bytes: usize,
+    next: u64,
 }
 
-impl FreeBlocks {
+impl Blocks {
     fn take(&mut self, length: usize) -> Option<Block> {
-        let block = self.by_length.get_mut(&length)?.pop()?;
+        let block = self.free.get_mut(&length)?.pop()?;
         self.kept -= length;
         Some(block)
     }
@@ -107,31 +113,89 @@ impl FreeBlocks {
         let len = loan.block.memory.len();
         if loan.block.buffer.is_some() && self.kept + len <= POOL_KEEPS_MAX {
             self.kept += len;
-            self.by_length.entry(len).or_default().push(loan.block);
+            self.free.entry(len).or_default().push(loan.block);
+        }
+    }
+
+    fn hold(&mut self, loan: Loan) -> u64 {
+        let name = self.next;
+        self.next += 1;
+        self.held_bytes += loan.block.memory.len();
+        self.held.insert(name, loan);
+        name
+    }
+
+    fn let_go(&mut self, name: u64) {
+        if let Some(loan) = self.held.remove(&name) {
+            self.held_bytes -= loan.block.memory.len();
+            self.give(loan);
         }
     }
 }
 
-/// Memory of a loan that has ended, with the peer's data. Dropping it gives the memory back to its [`Lender`]. If that has gone with its
-/// connection, the memory keeps the connection's id and protection domain until then.
+/// Data that the peer left in a loan that has ended: still in its memory, or copied. Dropping it gives the memory back to its
+/// [`Lender`]. If that has gone with its connection, the memory is no longer registered, and is freed.
 #[derive(Debug)]
-pub struct EndedLoan {
-    loan: Option<Loan>,
-    length: usize,
-    free: Weak<RefCell<FreeBlocks>>,
+pub struct EndedLoan(Place);
+
+#[derive(Debug)]
+enum Place {
+    Held { name: u64, memory: Memory, length: usize, blocks: Weak<RefCell<Blocks>> },
+    Copied(Vec<u8>),
 }
 
 impl EndedLoan {
-    /// The memory, and how many of its first bytes are data.
-    pub fn data(&self) -> Option<(&Memory, usize)> {
-        self.loan.as_ref().map(|loan| (loan.memory(), self.length))
+    /// Returns data that has been copied.
+    pub fn copied(bytes: Vec<u8>) -> EndedLoan {
+        EndedLoan(Place::Copied(bytes))
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Place::Held { length, .. } => *length,
+            Place::Copied(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends all bytes.
+    pub fn append_to(&self, all: &mut Vec<u8>) {
+        match &self.0 {
+            Place::Held { memory, length, .. } => {
+                let at = all.len();
+                all.resize(at + length, 0);
+                memory.read(0, all.get_mut(at..).unwrap_or_default());
+            }
+            Place::Copied(bytes) => all.extend_from_slice(bytes),
+        }
+    }
+
+    /// Sends bytes to a socket from this one on, without waiting. Returns the number of those sent.
+    ///
+    /// # Errors
+    /// The socket does not take them.
+    pub fn send(&self, socket: impl AsFd, from: usize) -> io::Result<usize> {
+        match &self.0 {
+            Place::Held { memory, length, .. } => memory.send(socket, from.min(*length), length.saturating_sub(from)),
+            Place::Copied(bytes) => {
+                let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+                Ok(rustix::net::send(socket, bytes.get(from..).unwrap_or_default(), flags)?)
+            }
+        }
     }
 }
 
 impl Drop for EndedLoan {
     fn drop(&mut self) {
-        if let (Some(loan), Some(free)) = (self.loan.take(), self.free.upgrade()) {
-            free.borrow_mut().give(loan);
+        if let Place::Held { name, blocks, .. } = &self.0
+            && let Some(blocks) = blocks.upgrade()
+        {
+            blocks.borrow_mut().let_go(*name);
         }
     }
 }
@@ -141,7 +205,7 @@ impl Drop for EndedLoan {
 pub struct Lender {
     pd: Pd,
     has_windows: bool,
-    free: Rc<RefCell<FreeBlocks>>,
+    blocks: Rc<RefCell<Blocks>>,
 }
 
 impl Lender {
@@ -150,7 +214,7 @@ impl Lender {
     /// # Errors
     /// The device does not answer.
     pub fn new(pd: &Pd) -> io::Result<Lender> {
-        Ok(Lender { pd: pd.clone(), has_windows: pd.context().has_windows()?, free: Rc::default() })
+        Ok(Lender { pd: pd.clone(), has_windows: pd.context().has_windows()?, blocks: Rc::default() })
     }
 
     /// Whether the peer may invalidate keys.
@@ -176,7 +240,7 @@ impl Lender {
             return Ok(Block { window: None, memory: buffer.memory(), buffer: Some(buffer) });
         }
         let class = size_class(length).ok_or(io::ErrorKind::InvalidInput)?;
-        let free = self.free.borrow_mut().take(class);
+        let free = self.blocks.borrow_mut().take(class);
         let mut block = match free {
             Some(block) => block,
             None => {
@@ -192,14 +256,22 @@ impl Lender {
 
     /// Takes memory back. A key that is still valid becomes invalid.
     pub fn give(&mut self, loan: Loan) {
-        self.free.borrow_mut().give(loan);
+        self.blocks.borrow_mut().give(loan);
     }
 
     /// Ends a loan whose first `length` bytes are data of the peer: fewer if the loan is shorter. A key that is still valid becomes
-    /// invalid, so that the data cannot change any more.
+    /// invalid, so that the data cannot change any more. Few bytes are copied, and all are once much memory is held: a slow
+    /// reader of data takes no memory from others.
     pub fn end(&self, mut loan: Loan, length: usize) -> EndedLoan {
         loan.revoke();
         let length = length.min(loan.length);
-        EndedLoan { loan: Some(loan), length, free: Rc::downgrade(&self.free) }
+        let mut blocks = self.blocks.borrow_mut();
+        if length <= COPIED_REPLY_MAX || blocks.held_bytes + loan.block.memory.len() > HELD_BYTES_MAX {
+            let copied = EndedLoan::copied(loan.bytes(length));
+            blocks.give(loan);
+            return copied;
+        }
+        let memory = loan.block.memory.clone();
+        EndedLoan(Place::Held { name: blocks.hold(loan), memory, length, blocks: Rc::downgrade(&self.blocks) })
     }
 }

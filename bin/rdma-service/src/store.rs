@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, ioctl_blksszget};
@@ -37,6 +37,9 @@ pub struct Store {
     is_device: bool,
     /// Longest operation that needs no other thread, if its data is in memory.
     at_once: usize,
+    /// Whether the file system tells what would wait, for reads and for writes; until it says that it cannot.
+    tells_reads: AtomicBool,
+    tells_writes: AtomicBool,
     /// Lines about failed operations.
     complaints: AtomicU32,
 }
@@ -70,10 +73,16 @@ impl Store {
         let block_shift = block_shift(bytes, sector, block_size);
         let blocks = bytes >> block_shift;
         ensure!(blocks > 0, "{name}: it has {bytes} bytes, which is less than a block; make it larger (truncate -s)");
-        let has_few = std::thread::available_parallelism().is_ok_and(|count| count.get() <= FEW_PROCESSORS);
-        let at_once = if has_few { AT_ONCE_BYTES_FEW_PROCESSORS } else { AT_ONCE_BYTES };
-        let complaints = AtomicU32::new(0);
-        Ok((Store { file, name, is_device, at_once, complaints }, Geometry { blocks, block_shift }))
+        let store = Store {
+            file,
+            name,
+            is_device,
+            at_once: at_once_bytes(std::thread::available_parallelism().map_or(1, usize::from)),
+            tells_reads: AtomicBool::new(true),
+            tells_writes: AtomicBool::new(true),
+            complaints: AtomicU32::new(0),
+        };
+        Ok((store, Geometry { blocks, block_shift }))
     }
 
     /// Prints the reason of a failure, up to a number of them; `service` begins the line.
@@ -133,25 +142,31 @@ impl Store {
     /// Reads a short piece if that needs no waiting. Returns whether it has; [`Store::read`] does otherwise, on a thread that may wait.
     pub fn read_at_once(&self, offset: u64, length: usize, data: &Data) -> bool {
         let Data::Registered(memory) = data else { return false };
-        let is_short = length <= self.at_once;
-        is_short && memory.read_file_at_once(&self.file, offset, 0, length).is_ok_and(|count| count == length)
+        self.at_once(length, &self.tells_reads, || memory.read_file_at_once(&self.file, offset, 0, length))
     }
 
     /// Writes a short piece if that needs no waiting. Returns whether it has; [`Store::write`] does otherwise, and repeats what was
     /// written.
     pub fn write_at_once(&self, offset: u64, length: usize, data: &Data) -> bool {
-        if length > self.at_once {
-            return false;
-        }
-        let written = match data {
+        self.at_once(length, &self.tells_writes, || match data {
             Data::Registered(memory) => memory.write_file_at_once(&self.file, offset, 0, length),
             Data::Bytes(bytes) => {
                 let pieces = [io::IoSlice::new(bytes)];
-                rustix::io::pwritev2(&self.file, &pieces, offset, ReadWriteFlags::NOWAIT).map_err(io::Error::from)
+                Ok(rustix::io::pwritev2(&self.file, &pieces, offset, ReadWriteFlags::NOWAIT)?)
             }
-            Data::None => return false,
-        };
-        written.is_ok_and(|count| count == length)
+            Data::None => Err(io::ErrorKind::InvalidInput.into()),
+        })
+    }
+
+    fn at_once(&self, length: usize, tells: &AtomicBool, work: impl FnOnce() -> io::Result<usize>) -> bool {
+        if length > self.at_once || !tells.load(Ordering::Relaxed) {
+            return false;
+        }
+        let done = work();
+        if done.as_ref().is_err_and(|error| Errno::from_io_error(error) == Some(Errno::OPNOTSUPP)) {
+            tells.store(false, Ordering::Relaxed);
+        }
+        done.is_ok_and(|count| count == length)
     }
 
     /// Compares data with the file's; returns whether it is the same.
@@ -237,6 +252,11 @@ impl Store {
     }
 }
 
+/// Returns the length of the longest operation that needs no other thread.
+fn at_once_bytes(processors: usize) -> usize {
+    if processors <= FEW_PROCESSORS { AT_ONCE_BYTES_FEW_PROCESSORS } else { AT_ONCE_BYTES }
+}
+
 /// Returns the size of a block: the user's, the device's, or the largest one that divides the file.
 fn block_shift(bytes: u64, sector: Option<u32>, asked: Option<u32>) -> u8 {
     match asked.into_iter().chain(sector).max() {
@@ -277,13 +297,6 @@ mod tests {
         store.write(512, 512, &data).expect("written");
         assert!(store.compare(512, 512, &data).expect("compared"));
         assert!(!store.compare(0, 512, &data).expect("compared"));
-        if store.write_at_once(512, 512, &Data::Bytes(vec![2; 512])) {
-            assert!(store.compare(512, 512, &Data::Bytes(vec![2; 512])).expect("compared"));
-            store.write(512, 512, &data).expect("written");
-        }
-        let long = store.at_once + 1;
-        assert!(!store.write_at_once(0, long, &Data::Bytes(vec![0; long])), "that is a thread's work");
-        assert!(!store.write_at_once(0, 512, &Data::None));
         store.zero(1024, 512, false).expect("zeroed");
         store.free(4096, 4096).expect("freed");
         store.repeat(2048, 1024, &[9; 512]).expect("repeated");
@@ -294,6 +307,28 @@ mod tests {
         let runs: Vec<_> = bytes.chunks(512).map(|block| block[0]).collect();
         assert_eq!(runs, [7, 1, 0, 7, 9, 9, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0]);
         std::fs::remove_file(path).expect("removed");
+    }
+
+    #[test]
+    fn work_at_once_is_whole_or_left_to_threads() {
+        let (mut store, _, path) = store("at-once", &[7; 8192]);
+        store.at_once = 4096;
+        let whole = |length| move || Ok(length);
+        assert!(store.at_once(4096, &store.tells_reads, whole(4096)));
+        assert!(!store.at_once(4097, &store.tells_reads, whole(4097)), "too long");
+        assert!(!store.at_once(4096, &store.tells_reads, whole(4095)), "the rest would wait");
+        assert!(!store.at_once(4096, &store.tells_reads, || Err(io::ErrorKind::WouldBlock.into())));
+        assert!(store.at_once(4096, &store.tells_reads, whole(4096)), "it may be in memory next time");
+        assert!(!store.at_once(512, &store.tells_writes, || Err(Errno::OPNOTSUPP.into())));
+        assert!(!store.at_once(512, &store.tells_writes, || panic!("the file system cannot tell")));
+        assert!(!store.write_at_once(0, 512, &Data::None));
+        // The file system's own answer.
+        let (store, _, other) = self::store("at-once-file", &[7; 8192]);
+        let is_written = store.write_at_once(512, 512, &Data::Bytes(vec![2; 512]));
+        assert!(!is_written || store.tells_writes.load(Ordering::Relaxed));
+        assert_eq!(store.compare(512, 512, &Data::Bytes(vec![2; 512])).expect("compared"), is_written);
+        assert_eq!([1, 2, 3].map(at_once_bytes), [1 << 20, 1 << 20, 64 << 10]);
+        [path, other].iter().for_each(|path| std::fs::remove_file(path).expect("removed"));
     }
 
     #[test]

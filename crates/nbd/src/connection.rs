@@ -16,7 +16,7 @@ use zerocopy::byteorder::big_endian::U32;
 use crate::export::Export;
 use crate::input::Input;
 use crate::limits::{
-    ANSWER_BYTES_MAX, DATA_BYTES_MAX, OPTION_BYTES_MAX, PAYLOAD_BYTES_MAX, RECEIVE_BYTES, REQUESTS_MAX,
+    ANSWER_BYTES_MAX, DATA_BYTES_MAX, OPTION_BYTES_MAX, PAYLOAD_BYTES_MAX, PAYLOAD_STEP, RECEIVE_BYTES, REQUESTS_MAX,
 };
 use crate::negotiation::{self, Chosen};
 use crate::output::{Output, Transmit};
@@ -125,7 +125,13 @@ impl<D: ReplyData> Connection<D> {
     /// many as its capacity has room for. `None`: received bytes go to [`Connection::receive`].
     pub fn payload(&mut self) -> Option<&mut Vec<u8>> {
         match &mut self.state {
-            State::Payload { data, length, .. } if self.input.len() == 0 && data.len() < *length => Some(data),
+            State::Payload { data, length, .. } if self.input.len() == 0 && data.len() < *length => {
+                if data.len() == data.capacity() {
+                    // The memory grows with the data: a client that only announces it takes none.
+                    data.reserve_exact((*length - data.len()).min(data.len().max(PAYLOAD_STEP)));
+                }
+                Some(data)
+            }
             _ => None,
         }
     }
@@ -148,6 +154,11 @@ impl<D: ReplyData> Connection<D> {
     /// Number of requests in progress.
     pub fn in_progress(&self) -> usize {
         self.open.len()
+    }
+
+    /// Requests in progress, with the bytes of their data.
+    pub fn requests_in_progress(&self) -> impl Iterator<Item = (RequestId, usize)> + '_ {
+        self.open.iter().map(|(id, open)| (*id, open.bytes))
     }
 
     /// Returns the next event.
@@ -269,7 +280,7 @@ impl<D: ReplyData> Connection<D> {
         match (is_write, checked) {
             (true, Ok(Command::Write { offset, durable, .. })) => {
                 let id = self.begin(cookie, bytes, false);
-                self.state = State::Payload { id, offset, durable, data: Vec::with_capacity(bytes), length: bytes };
+                self.state = State::Payload { id, offset, durable, data: Vec::new(), length: bytes };
                 Some(None)
             }
             (true, refused) => {

@@ -78,6 +78,8 @@ pub fn next_bytes(next: Transmit<'_, Vec<u8>>) -> &[u8] {
 fn reply(connection: &mut Connection, request: &Request) {
     let result = match &request.command {
         Command::Read { offset: 0, length } => Ok(Reply::Bytes(vec![0; *length as usize])),
+        // Too little: the client gets an error.
+        Command::Read { offset: 512, length } => Ok(Reply::Data(vec![0; *length as usize - 1])),
         Command::Read { length, .. } => Ok(Reply::Data(vec![0; *length as usize])),
         Command::Flush => Err(ErrorCode::Io),
         _ => Ok(Reply::default()),

@@ -2,6 +2,8 @@
 
 /// Data of one READ or WRITE, in bytes. The protocol lets clients that know no better send as much.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
+/// Memory for the first data of a WRITE, in bytes; it doubles as data arrives.
+pub const PAYLOAD_STEP: usize = 1 << 20;
 /// Requests in progress on one connection. Later ones wait in the client's socket.
 pub const REQUESTS_MAX: usize = 64;
 /// Data of the requests in progress on one connection, in bytes; one always fits.

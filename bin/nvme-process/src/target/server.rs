@@ -12,7 +12,7 @@ use weft_client::Which;
 use weft_client::rdmacm::{CmId, Event, EventChannel, IdKey, SockAddr};
 use weft_nvme::wire::RequestError;
 use weft_nvme::{Action, CommandKey, LocalAddress, Operation, QueueKey, Status, Target};
-use weft_rdma_service::{Data, Store, TransferError, Workers};
+use weft_rdma_service::{Data, Store, TransferError, TurnBudget, Workers};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 use weft_sys::signals::SignalQueue;
 use weft_tool::{errln, errno};
@@ -44,6 +44,7 @@ pub struct Server {
     /// Stores of each subsystem's namespaces.
     stores: Arc<[Stores]>,
     workers: Workers<Job, Done>,
+    budget: TurnBudget,
     listens: Vec<Listen>,
     _listeners: Vec<CmId>,
     channel: EventChannel,
@@ -92,6 +93,7 @@ impl Server {
             target: Target::new(setup.target),
             stores,
             workers,
+            budget: TurnBudget::default(),
             listens: setup.listens,
             _listeners: listeners,
             channel,
@@ -110,6 +112,7 @@ impl Server {
         let mut ready: Vec<Ready> = Vec::new();
         loop {
             self.epoll.wait(&mut ready, self.timeout())?;
+            self.budget = TurnBudget::default();
             for event in &ready {
                 match event.token {
                     CHANNEL => self.on_channel()?,
@@ -244,7 +247,7 @@ impl Server {
                         job.data = Data::Registered(memory);
                     }
                     let store = store_of(&self.stores, &job);
-                    if store.is_some_and(|store| execute_at_once(store, &job.operation, &job.data)) {
+                    if store.is_some_and(|store| execute_at_once(store, &job.operation, &job.data, &mut self.budget)) {
                         let is_read = matches!(job.operation, Operation::Read { .. });
                         self.executed((job.command, is_read, Ok(())));
                     } else {

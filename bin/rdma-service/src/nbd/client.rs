@@ -13,8 +13,8 @@ use weft_sys::epoll::Interest;
 
 use crate::read_data::ReadData;
 
-/// Pieces that one client receives in a turn.
-const RECEIVES_PER_TURN: usize = 16;
+/// Bytes after which the other clients have their turn.
+const BYTES_PER_TURN: usize = 4 << 20;
 
 /// A client.
 #[derive(Debug)]
@@ -34,16 +34,17 @@ impl Client {
         Ok(Client { socket, connection: Connection::new(exports), interest: Interest::NONE, is_ending: false })
     }
 
-    /// Receives, and appends the requests. Returns whether there may be more to receive now.
+    /// Receives, and appends the requests.
     ///
     /// # Errors
     /// The connection has ended.
-    pub fn receive(&mut self, scratch: &mut Vec<u8>, requests: &mut Vec<Request>) -> io::Result<bool> {
+    pub fn receive(&mut self, scratch: &mut Vec<u8>, requests: &mut Vec<Request>) -> io::Result<()> {
         scratch.resize(RECEIVE_BYTES, 0);
-        for _ in 0..RECEIVES_PER_TURN {
+        let mut bytes = 0;
+        while bytes < BYTES_PER_TURN {
             self.take_events(requests);
             if self.is_ending || !self.connection.wants_input() {
-                return Ok(false);
+                return Ok(());
             }
             let received = match self.connection.payload() {
                 Some(data) => rustix::io::read(&self.socket, spare_capacity(data)).map_err(io::Error::from),
@@ -53,14 +54,14 @@ impl Client {
             };
             match received {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Ok(len) => bytes += len,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
         self.take_events(requests);
-        Ok(true)
+        Ok(())
     }
 
     /// Appends the requests in what was received before.
@@ -73,11 +74,23 @@ impl Client {
         }
     }
 
-    /// Sends what waits.
+    /// Sends what waits, and appends requests that waited for that.
     ///
     /// # Errors
     /// The connection has ended.
-    pub fn send(&mut self) -> io::Result<()> {
+    pub fn exchange(&mut self, requests: &mut Vec<Request>) -> io::Result<()> {
+        loop {
+            self.send()?;
+            let is_blocked = self.connection.transmit().is_some();
+            self.take_events(requests);
+            // Answers to options that were received before.
+            if is_blocked || self.connection.transmit().is_none() && !self.is_ending {
+                return Ok(());
+            }
+        }
+    }
+
+    fn send(&mut self) -> io::Result<()> {
         while let Some(next) = self.connection.transmit() {
             let sent = match next {
                 Transmit::Bytes(bytes) => {

@@ -12,7 +12,7 @@ use weft_nbd::{Command, ErrorCode, Export, Reply, Request, RequestId};
 use weft_sys::epoll::{Epoll, Interest, Ready};
 
 use super::client::Client;
-use crate::limits::{COPIED_REPLY_MAX, NBD_CLIENTS_MAX};
+use crate::limits::{COPIED_REPLY_MAX, NBD_CLIENTS_MAX, ORPHAN_BYTES_MAX};
 use crate::read_data::ReadData;
 
 const LISTENER: u64 = 0;
@@ -45,7 +45,10 @@ pub struct NbdServer {
     clients: BTreeMap<u64, Client>,
     next: u64,
     scratch: Vec<u8>,
-    /// Clients are accepted; not while there are too many.
+    /// Requests in progress of clients that have gone, with the bytes of their data.
+    orphans: BTreeMap<RequestName, usize>,
+    orphan_bytes: usize,
+    /// Clients are accepted; not while there are too many, or too much is in progress for those that have gone.
     is_listening: bool,
 }
 
@@ -66,6 +69,8 @@ impl NbdServer {
             clients: BTreeMap::new(),
             next: FIRST_CLIENT,
             scratch: Vec::new(),
+            orphans: BTreeMap::new(),
+            orphan_bytes: 0,
             is_listening: true,
         })
     }
@@ -97,7 +102,7 @@ impl NbdServer {
     }
 
     fn accept(&mut self) -> io::Result<()> {
-        while self.clients.len() < NBD_CLIENTS_MAX {
+        while self.clients.len() < NBD_CLIENTS_MAX && self.orphan_bytes <= ORPHAN_BYTES_MAX {
             let socket = match self.listener.accept() {
                 Ok((socket, _)) => socket,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -126,7 +131,7 @@ impl NbdServer {
     fn serve(&mut self, key: u64, requests: &mut Vec<NbdRequest>) -> io::Result<()> {
         let Some(client) = self.clients.get_mut(&key) else { return Ok(()) };
         let mut received = Vec::new();
-        let done = client.receive(&mut self.scratch, &mut received).and_then(|_| client.send());
+        let done = client.receive(&mut self.scratch, &mut received).and_then(|()| client.exchange(&mut received));
         self.after(key, received, requests, done)
     }
 
@@ -163,6 +168,10 @@ impl NbdServer {
     fn end(&mut self, key: u64) -> io::Result<()> {
         if let Some(client) = self.clients.remove(&key) {
             self.epoll.delete(&client)?;
+            for (id, bytes) in client.connection.requests_in_progress() {
+                self.orphan_bytes += bytes;
+                self.orphans.insert(RequestName { client: key, id }, bytes);
+            }
         }
         self.listen(true)
     }
@@ -177,15 +186,21 @@ impl NbdServer {
         result: Result<ReadData, ErrorCode>,
         requests: &mut Vec<NbdRequest>,
     ) -> io::Result<()> {
-        let Some(client) = self.clients.get_mut(&name.client) else { return Ok(()) };
+        let Some(client) = self.clients.get_mut(&name.client) else { return self.orphan_ended(name) };
         let reply = |data: ReadData| {
-            if data.len() <= COPIED_REPLY_MAX { Reply::Bytes(data.to_bytes()) } else { Reply::Data(data) }
+            let is_short = data.len() <= COPIED_REPLY_MAX;
+            if is_short { Reply::Bytes(data.to_bytes()) } else { Reply::Data(data.in_few_pieces()) }
         };
         client.connection.reply(name.id, result.map(reply));
         let mut received = Vec::new();
         client.take_events(&mut received);
-        let done = client.send();
+        let done = client.exchange(&mut received);
         self.after(name.client, received, requests, done)
+    }
+
+    fn orphan_ended(&mut self, name: RequestName) -> io::Result<()> {
+        self.orphan_bytes -= self.orphans.remove(&name).unwrap_or(0);
+        self.listen(true)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use weft_rdma_service::{Data, Store};
+use weft_rdma_service::{Data, Store, TurnBudget};
 use weft_srp::scsi::{Fault, Operation};
 
 /// Executes an operation. A Read leaves its data in the memory.
@@ -41,10 +41,14 @@ pub fn execute(store: &Store, operation: &Operation, data: &Data) -> Result<(), 
 }
 
 /// Executes a short operation if that needs no waiting. Returns whether it has; [`execute`] does otherwise.
-pub fn execute_at_once(store: &Store, operation: &Operation, data: &Data) -> bool {
+pub fn execute_at_once(store: &Store, operation: &Operation, data: &Data, budget: &mut TurnBudget) -> bool {
     match operation {
-        Operation::Read { offset, length, durable: false } => store.read_at_once(*offset, *length as usize, data),
-        Operation::Write { offset, length, durable: false } => store.write_at_once(*offset, *length as usize, data),
+        Operation::Read { offset, length, durable: false } => {
+            budget.allows(*length) && store.read_at_once(*offset, *length as usize, data)
+        }
+        Operation::Write { offset, length, durable: false } => {
+            budget.allows(*length) && store.write_at_once(*offset, *length as usize, data)
+        }
         _ => false,
     }
 }

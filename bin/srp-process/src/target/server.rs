@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use weft_abi_types::{RDMA_CM_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_ESTABLISHED};
 use weft_client::Which;
 use weft_client::rdmacm::{CmId, Event, EventChannel, IdKey, SockAddr};
-use weft_rdma_service::{Data, Store, TransferError, Workers};
+use weft_rdma_service::{Data, Store, TransferError, TurnBudget, Workers};
 use weft_srp::scsi::Fault;
 use weft_srp::wire::{LoginCarrier, LogoutReason, TargetLogout};
 use weft_srp::{Action, ChannelKey, CommandKey, LoginAnswer, LoginError, Refusal, Target};
@@ -46,6 +46,7 @@ pub struct Server {
     /// Stores of the units, by their numbers.
     stores: Arc<[Arc<Store>]>,
     workers: Workers<Job, Done>,
+    budget: TurnBudget,
     _listener: CmId,
     /// Listener at the service identifier, on a host with InfiniBand.
     _service: Option<CmId>,
@@ -87,6 +88,7 @@ impl Server {
             target: Target::new(setup.target),
             stores,
             workers,
+            budget: TurnBudget::default(),
             _listener: listener,
             _service: service,
             channel,
@@ -105,6 +107,7 @@ impl Server {
         loop {
             let timeout = if self.busy.is_empty() { None } else { Some(Duration::ZERO) };
             self.epoll.wait(&mut ready, timeout)?;
+            self.budget = TurnBudget::default();
             for event in &ready {
                 match event.token {
                     CHANNEL => self.on_channel()?,
@@ -234,7 +237,9 @@ impl Server {
                             job.data = Data::Registered(memory);
                         }
                         let store = self.stores.get(usize::from(job.lun));
-                        if store.is_some_and(|store| execute_at_once(store, &job.operation, &job.data)) {
+                        if store
+                            .is_some_and(|store| execute_at_once(store, &job.operation, &job.data, &mut self.budget))
+                        {
                             self.target.handle_executed(job.command, Ok(()));
                         } else {
                             self.workers.submit(key, job);
