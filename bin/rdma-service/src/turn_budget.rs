@@ -2,7 +2,7 @@
 
 use crate::limits::AT_ONCE_BYTES_PER_TURN;
 
-/// What is left of them.
+/// The bytes that are left.
 #[derive(Debug)]
 pub struct TurnBudget(usize);
 
