@@ -156,9 +156,10 @@ impl<D: ReplyData> Connection<D> {
         self.open.len()
     }
 
-    /// Requests in progress, with the bytes of their data.
-    pub fn requests_in_progress(&self) -> impl Iterator<Item = (RequestId, usize)> + '_ {
-        self.open.iter().map(|(id, open)| (*id, open.bytes))
+    /// Requests that the owner executes, with the bytes of their data.
+    pub fn executing(&self) -> impl Iterator<Item = (RequestId, usize)> + '_ {
+        let arriving = if let State::Payload { id, .. } = &self.state { Some(*id) } else { None };
+        self.open.iter().filter(move |(id, _)| Some(**id) != arriving).map(|(id, open)| (*id, open.bytes))
     }
 
     /// Returns the next event.

@@ -194,6 +194,19 @@ fn the_owner_appends_received_data_itself() {
 }
 
 #[test]
+fn a_write_is_executed_once_its_data_is_there() {
+    let mut connection = chosen("1");
+    let begin = [request_bytes(command::READ, 0, 1, 0, 1024), request_bytes(command::WRITE, 0, 2, 0, 512)].concat();
+    assert_eq!(events(&mut connection, &[&begin[..], &[1; 511]].concat()).len(), 1);
+    let executing = |connection: &Connection| connection.executing().collect::<Vec<_>>();
+    assert_eq!(executing(&connection), [(RequestId(0), 1024)]);
+    assert_eq!(events(&mut connection, &[1]).len(), 1);
+    assert_eq!(executing(&connection), [(RequestId(0), 1024), (RequestId(1), 512)]);
+    connection.reply(RequestId(0), Err(ErrorCode::Io));
+    assert_eq!(executing(&connection), [(RequestId(1), 512)]);
+}
+
+#[test]
 fn requests_outside_of_the_export_fail_with_the_protocols_errors() {
     let answered = |name: &str, bytes: Vec<u8>| {
         let mut connection = chosen(name);

@@ -99,6 +99,7 @@ impl Client {
                 Transmit::Data(data, from) => data.send(&self.socket, from),
             };
             match sent {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => self.connection.sent(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -168,7 +168,7 @@ impl NbdServer {
     fn end(&mut self, key: u64) -> io::Result<()> {
         if let Some(client) = self.clients.remove(&key) {
             self.epoll.delete(&client)?;
-            for (id, bytes) in client.connection.requests_in_progress() {
+            for (id, bytes) in client.connection.executing() {
                 self.orphan_bytes += bytes;
                 self.orphans.insert(RequestName { client: key, id }, bytes);
             }
