@@ -111,7 +111,8 @@ impl Blocks {
     fn give(&mut self, mut loan: Loan) {
         loan.revoke();
         let len = loan.block.memory.len();
-        if loan.block.buffer.is_some() && self.kept + len <= POOL_KEEPS_MAX {
+        let is_class = size_class(len) == Some(len);
+        if loan.block.buffer.is_some() && is_class && self.kept + len <= POOL_KEEPS_MAX {
             self.kept += len;
             self.free.entry(len).or_default().push(loan.block);
         }
@@ -261,7 +262,7 @@ impl Lender {
 
     /// Ends a loan whose first `length` bytes are data of the peer: fewer if the loan is shorter. A key that is still valid becomes
     /// invalid, so that the data cannot change any more. Few bytes are copied, and all are once much memory is held: a slow
-    /// reader of data takes no memory from others.
+    /// reader of data costs others a copy, and no memory.
     pub fn end(&self, mut loan: Loan, length: usize) -> EndedLoan {
         loan.revoke();
         let length = length.min(loan.length);

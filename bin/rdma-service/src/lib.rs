@@ -5,8 +5,8 @@
 //! - [`Transfers`] moves the data of a connection's commands, for services whose operations take registered memory;
 //! - [`Store`] is the file or block device behind a disk;
 //! - [`listen`] opens a port, [`listen_to_service`] a service identifier on InfiniBand;
-//! - [`Workers`] are threads that do work which may wait for a disk, so that one thread can drive all connections; [`TurnBudget`] bounds the
-//!   work that this thread does itself;
+//! - [`Workers`] are threads that do work which may wait for a disk, so that one thread can drive all connections;
+//!   [`TurnBudget`] bounds the work that this thread does itself;
 //! - [`Statistics`] counts for the line at a connection's end;
 //! - [`ending_signals`] are those that end a service;
 //! - [`ActiveConnection`] is an initiator's connection, with the memory that its commands lend; [`ReadData`] stays in that memory until

@@ -15,12 +15,14 @@ pub const NBD_CLIENTS_MAX: usize = 64;
 /// Longest data of an NBD reply, in bytes, that is copied out of lent memory, and behind the reply's header: the copies cost less than
 /// a system call and a wake-up of the client for each of them, and less than memory that is held.
 pub const COPIED_REPLY_MAX: usize = 32 << 10;
-/// Registered memory of one connection that data of ended loans holds, in bytes, until clients have taken it. More data is copied.
+/// Memory of one connection that data of ended loans holds, in bytes, until clients have taken it. More data is copied.
 pub const HELD_BYTES_MAX: usize = 32 << 20;
 /// Pieces of a reply's data that are sent one by one; more are copied together.
 pub const PIECES_SENT_MAX: usize = 256;
 /// Data of requests that are in progress for NBD clients that have gone, in bytes; above it no client is accepted.
 pub const ORPHAN_BYTES_MAX: usize = 256 << 20;
+/// Bytes for which each of them counts at least: a request without data takes memory, too.
+pub const ORPHAN_BYTES_MIN: usize = 4 << 10;
 /// Lines about one connection's failed commands, or about one file's errors, so that a peer cannot fill the log.
 pub const COMPLAINTS_MAX: u32 = 20;
 /// Bytes that the loop of a target reads or writes itself, if they are in memory: the copy costs less than another thread's wake-up.

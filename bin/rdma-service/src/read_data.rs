@@ -19,9 +19,9 @@ pub struct ReadData {
 }
 
 impl ReadData {
-    /// Adds a piece at an offset. A piece that arrived there before stays.
+    /// Adds a piece at an offset. Bytes that arrived before stay.
     pub fn insert(&mut self, offset: usize, piece: EndedLoan) {
-        if !piece.is_empty() {
+        if !piece.is_empty() && offset >= self.len {
             self.pieces.entry(offset).or_insert(piece);
         }
         while let Some(next) = self.pieces.get(&self.len) {
@@ -93,7 +93,7 @@ mod tests {
         let with_gap = data(&[(0, b"abc"), (4, b"efg")]);
         assert_eq!((with_gap.len(), with_gap.to_bytes()), (3, b"abc".to_vec()));
         assert!(data(&[(1, b"abc")]).is_empty());
-        assert_eq!(data(&[(0, b"abc"), (0, b"xyz"), (3, b"")]).to_bytes(), b"abc");
+        assert_eq!(data(&[(0, b"abc"), (0, b"xyz"), (3, b""), (1, b"xyz")]).to_bytes(), b"abc");
     }
 
     #[test]

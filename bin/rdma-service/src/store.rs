@@ -13,6 +13,7 @@ use weft_client::verbs::Memory;
 use weft_tool::errno;
 
 use crate::limits::{AT_ONCE_BYTES, AT_ONCE_BYTES_FEW_PROCESSORS, COMPLAINTS_MAX, FEW_PROCESSORS, ZEROES_BYTES};
+use crate::turn_budget::TurnBudget;
 
 /// Block sizes as powers of two.
 const BLOCK_512: u8 = 9;
@@ -140,15 +141,15 @@ impl Store {
     }
 
     /// Reads a short piece if that needs no waiting. Returns whether it has; [`Store::read`] does otherwise, on a thread that may wait.
-    pub fn read_at_once(&self, offset: u64, length: usize, data: &Data) -> bool {
+    pub fn read_at_once(&self, offset: u64, length: usize, data: &Data, budget: &mut TurnBudget) -> bool {
         let Data::Registered(memory) = data else { return false };
-        self.at_once(length, &self.tells_reads, || memory.read_file_at_once(&self.file, offset, 0, length))
+        self.at_once(length, budget, &self.tells_reads, || memory.read_file_at_once(&self.file, offset, 0, length))
     }
 
     /// Writes a short piece if that needs no waiting. Returns whether it has; [`Store::write`] does otherwise, and repeats what was
     /// written.
-    pub fn write_at_once(&self, offset: u64, length: usize, data: &Data) -> bool {
-        self.at_once(length, &self.tells_writes, || match data {
+    pub fn write_at_once(&self, offset: u64, length: usize, data: &Data, budget: &mut TurnBudget) -> bool {
+        self.at_once(length, budget, &self.tells_writes, || match data {
             Data::Registered(memory) => memory.write_file_at_once(&self.file, offset, 0, length),
             Data::Bytes(bytes) => {
                 let pieces = [io::IoSlice::new(bytes)];
@@ -158,15 +159,27 @@ impl Store {
         })
     }
 
-    fn at_once(&self, length: usize, tells: &AtomicBool, work: impl FnOnce() -> io::Result<usize>) -> bool {
-        if length > self.at_once || !tells.load(Ordering::Relaxed) {
+    fn at_once(
+        &self,
+        length: usize,
+        budget: &mut TurnBudget,
+        tells: &AtomicBool,
+        work: impl FnOnce() -> io::Result<usize>,
+    ) -> bool {
+        if length > self.at_once || !budget.allows(length) || !tells.load(Ordering::Relaxed) {
             return false;
         }
-        let done = work();
-        if done.as_ref().is_err_and(|error| Errno::from_io_error(error) == Some(Errno::OPNOTSUPP)) {
-            tells.store(false, Ordering::Relaxed);
+        match work() {
+            Ok(count) => {
+                budget.spend(count);
+                count == length
+            }
+            Err(error) => {
+                let tells_now = Errno::from_io_error(&error) != Some(Errno::OPNOTSUPP);
+                tells.store(tells_now, Ordering::Relaxed);
+                false
+            }
         }
-        done.is_ok_and(|count| count == length)
     }
 
     /// Compares data with the file's; returns whether it is the same.
@@ -270,6 +283,7 @@ fn block_shift(bytes: u64, sector: Option<u32>, asked: Option<u32>) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::AT_ONCE_BYTES_PER_TURN;
 
     fn store(name: &str, bytes: &[u8]) -> (Store, Geometry, std::path::PathBuf) {
         let path = std::env::temp_dir().join(format!("weft-store-{name}-{}", std::process::id()));
@@ -313,18 +327,24 @@ mod tests {
     fn work_at_once_is_whole_or_left_to_threads() {
         let (mut store, _, path) = store("at-once", &[7; 8192]);
         store.at_once = 4096;
-        let whole = |length| move || Ok(length);
-        assert!(store.at_once(4096, &store.tells_reads, whole(4096)));
-        assert!(!store.at_once(4097, &store.tells_reads, whole(4097)), "too long");
-        assert!(!store.at_once(4096, &store.tells_reads, whole(4095)), "the rest would wait");
-        assert!(!store.at_once(4096, &store.tells_reads, || Err(io::ErrorKind::WouldBlock.into())));
-        assert!(store.at_once(4096, &store.tells_reads, whole(4096)), "it may be in memory next time");
-        assert!(!store.at_once(512, &store.tells_writes, || Err(Errno::OPNOTSUPP.into())));
-        assert!(!store.at_once(512, &store.tells_writes, || panic!("the file system cannot tell")));
-        assert!(!store.write_at_once(0, 512, &Data::None));
+        let mut budget = TurnBudget::default();
+        let mut at_once =
+            |length, tells, work: &dyn Fn() -> io::Result<usize>| store.at_once(length, &mut budget, tells, work);
+        let (reads, writes) = (&store.tells_reads, &store.tells_writes);
+        assert!(at_once(4096, reads, &|| Ok(4096)));
+        assert!(!at_once(4097, reads, &|| Ok(4097)), "too long");
+        assert!(!at_once(4096, reads, &|| Ok(4095)), "the rest would wait");
+        assert!(!at_once(4096, reads, &|| Err(io::ErrorKind::WouldBlock.into())));
+        assert!(at_once(4096, reads, &|| Ok(4096)), "it may be in memory next time");
+        assert!(!at_once(512, writes, &|| Err(Errno::OPNOTSUPP.into())));
+        assert!(!at_once(512, writes, &|| panic!("the file system cannot tell")));
+        budget.spend(AT_ONCE_BYTES_PER_TURN);
+        assert!(!store.at_once(512, &mut budget, reads, || panic!("the turn has ended")));
+        budget = TurnBudget::default();
+        assert!(!store.write_at_once(0, 512, &Data::None, &mut budget));
         // The file system's own answer.
         let (store, _, other) = self::store("at-once-file", &[7; 8192]);
-        let is_written = store.write_at_once(512, 512, &Data::Bytes(vec![2; 512]));
+        let is_written = store.write_at_once(512, 512, &Data::Bytes(vec![2; 512]), &mut budget);
         assert!(!is_written || store.tells_writes.load(Ordering::Relaxed));
         assert_eq!(store.compare(512, 512, &Data::Bytes(vec![2; 512])).expect("compared"), is_written);
         assert_eq!([1, 2, 3].map(at_once_bytes), [1 << 20, 1 << 20, 64 << 10]);

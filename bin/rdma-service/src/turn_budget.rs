@@ -13,10 +13,14 @@ impl Default for TurnBudget {
 }
 
 impl TurnBudget {
-    /// Whether these bytes may be copied now; they are counted then.
-    pub fn allows(&mut self, bytes: u32) -> bool {
-        let left = self.0.checked_sub(bytes as usize);
-        left.inspect(|left| self.0 = *left).is_some()
+    /// Whether so many bytes may be copied now.
+    pub fn allows(&self, bytes: usize) -> bool {
+        bytes <= self.0
+    }
+
+    /// Counts bytes that were copied.
+    pub fn spend(&mut self, bytes: usize) {
+        self.0 = self.0.saturating_sub(bytes);
     }
 }
 
@@ -27,8 +31,9 @@ mod tests {
     #[test]
     fn a_turn_has_an_end() {
         let mut budget = TurnBudget::default();
-        assert!(!budget.allows(AT_ONCE_BYTES_PER_TURN as u32 + 1));
-        assert!(budget.allows(AT_ONCE_BYTES_PER_TURN as u32) && budget.allows(0));
-        assert!(!budget.allows(1));
+        assert!(!budget.allows(AT_ONCE_BYTES_PER_TURN + 1));
+        assert!(budget.allows(AT_ONCE_BYTES_PER_TURN));
+        budget.spend(AT_ONCE_BYTES_PER_TURN - 1);
+        assert!(budget.allows(1) && !budget.allows(2));
     }
 }

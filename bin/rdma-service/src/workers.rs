@@ -1,5 +1,6 @@
-//! Threads that do work which may wait for a disk; a target's loop does short work that waits for nothing. Each client has a queue, the clients take turns, and one client never has
-//! all threads: a slow disk, or a client with many requests, does not keep the others waiting.
+//! Threads that do work which may wait for a disk; a target's loop does short work that waits for nothing. Each client has a
+//! queue, the clients take turns, and one client never has all threads: a slow disk, or a client with many requests, does not
+//! keep the others waiting.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

@@ -127,7 +127,7 @@ impl<D: ReplyData> Connection<D> {
         match &mut self.state {
             State::Payload { data, length, .. } if self.input.len() == 0 && data.len() < *length => {
                 if data.len() == data.capacity() {
-                    // The memory grows with the data: a client that only announces it takes none.
+                    // The memory grows with the data: a client that only announces it takes one step.
                     data.reserve_exact((*length - data.len()).min(data.len().max(PAYLOAD_STEP)));
                 }
                 Some(data)

@@ -194,6 +194,26 @@ fn the_owner_appends_received_data_itself() {
 }
 
 #[test]
+fn memory_grows_with_the_data_of_a_long_write() {
+    let length = 3 * PAYLOAD_STEP + 512;
+    let disk = Export { bytes: 1 << 30, ..exports()[0].clone() };
+    let mut connection: Connection = Connection::new([disk].into());
+    let choice = [3_u32.to_be_bytes().to_vec(), option_bytes(option::GO, &go("1", &[]))].concat();
+    events(&mut connection, &choice);
+    events(&mut connection, &request_bytes(command::WRITE, 0, 1, 0, length as u32));
+    let mut calls = 0;
+    while let Some(data) = connection.payload() {
+        assert!(data.capacity() <= (2 * data.len()).max(PAYLOAD_STEP), "{} of {}", data.capacity(), data.len());
+        let room = data.capacity() - data.len();
+        data.extend(std::iter::repeat_n(6, room));
+        calls += 1;
+    }
+    let write = Command::Write { offset: 0, data: vec![6; length], durable: false };
+    assert_eq!(events(&mut connection, &[]), [Event::Request(Request { id: RequestId(0), command: write })]);
+    assert!(calls > 2);
+}
+
+#[test]
 fn a_write_is_executed_once_its_data_is_there() {
     let mut connection = chosen("1");
     let begin = [request_bytes(command::READ, 0, 1, 0, 1024), request_bytes(command::WRITE, 0, 2, 0, 512)].concat();

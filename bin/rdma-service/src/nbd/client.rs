@@ -13,8 +13,9 @@ use weft_sys::epoll::Interest;
 
 use crate::read_data::ReadData;
 
-/// Bytes after which the other clients have their turn.
+/// Bytes, and calls, after which the other clients have their turn.
 const BYTES_PER_TURN: usize = 4 << 20;
+const CALLS_PER_TURN: usize = 64;
 
 /// A client.
 #[derive(Debug)]
@@ -41,8 +42,11 @@ impl Client {
     pub fn receive(&mut self, scratch: &mut Vec<u8>, requests: &mut Vec<Request>) -> io::Result<()> {
         scratch.resize(RECEIVE_BYTES, 0);
         let mut bytes = 0;
-        while bytes < BYTES_PER_TURN {
+        for _ in 0..CALLS_PER_TURN {
             self.take_events(requests);
+            if bytes >= BYTES_PER_TURN {
+                break;
+            }
             if self.is_ending || !self.connection.wants_input() {
                 return Ok(());
             }

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use weft_nbd::{Command, ErrorCode, Export, Reply, Request, RequestId};
 use weft_sys::epoll::{Epoll, Interest, Ready};
+use weft_tool::errln;
 
 use super::client::Client;
-use crate::limits::{COPIED_REPLY_MAX, NBD_CLIENTS_MAX, ORPHAN_BYTES_MAX};
+use crate::limits::{COPIED_REPLY_MAX, NBD_CLIENTS_MAX, ORPHAN_BYTES_MAX, ORPHAN_BYTES_MIN};
 use crate::read_data::ReadData;
 
 const LISTENER: u64 = 0;
@@ -115,6 +116,11 @@ impl NbdServer {
             self.clients.insert(key, client);
             self.update(key)?;
         }
+        if self.orphan_bytes > ORPHAN_BYTES_MAX && self.is_listening {
+            errln!(
+                "NBD: no client is accepted until requests of clients that have gone have ended: they have too much data"
+            );
+        }
         self.listen(false)
     }
 
@@ -169,6 +175,7 @@ impl NbdServer {
         if let Some(client) = self.clients.remove(&key) {
             self.epoll.delete(&client)?;
             for (id, bytes) in client.connection.executing() {
+                let bytes = bytes.max(ORPHAN_BYTES_MIN);
                 self.orphan_bytes += bytes;
                 self.orphans.insert(RequestName { client: key, id }, bytes);
             }
@@ -209,3 +216,7 @@ impl AsFd for NbdServer {
         self.epoll.as_fd()
     }
 }
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

@@ -44,10 +44,10 @@ pub fn execute(store: &Store, operation: &Operation, data: &Data) -> Result<(), 
 pub fn execute_at_once(store: &Store, operation: &Operation, data: &Data, budget: &mut TurnBudget) -> bool {
     match operation {
         Operation::Read { offset, length, durable: false } => {
-            budget.allows(*length) && store.read_at_once(*offset, *length as usize, data)
+            store.read_at_once(*offset, *length as usize, data, budget)
         }
         Operation::Write { offset, length, durable: false } => {
-            budget.allows(*length) && store.write_at_once(*offset, *length as usize, data)
+            store.write_at_once(*offset, *length as usize, data, budget)
         }
         _ => false,
     }

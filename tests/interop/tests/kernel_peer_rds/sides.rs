@@ -111,11 +111,13 @@ impl Sides {
     /// then, with nothing under way on the wire: once in some hundred runs. The next SEND of the queue pair brings it, such as an
     /// answer to a ping. A packet that Weft has lost is another matter: rxe would send again.
     fn wake_lost_completion(&self) -> Result<()> {
-        let read = |command: &str| anyhow::Ok(self.peer.guest().run(&["sh", "-c", command])?.text);
-        let sent = || read("cat /sys/class/infiniband/*/ports/1/hw_counters/sent_pkts");
-        let stacks = read("cat /proc/[0-9]*/stack 2> /dev/null")?;
+        let read = |command: &str| anyhow::Ok(self.peer.guest().run(&["sh", "-c", command])?.success()?.text);
+        let sent = || -> Result<u64> {
+            Ok(read("cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts")?.trim().parse()?)
+        };
         let before = sent()?;
         std::thread::sleep(SENDS_AGAIN_WITHIN);
+        let stacks = read("cat /proc/[0-9]*/stack 2> /dev/null || true")?;
         if LOST_IN.iter().any(|function| stacks.contains(function)) && sent()? == before {
             table::note("kernel peer, RDS: Linux waits for a lost completion of its rxe; a ping wakes it");
             self.weft(&[], &["rds", "ping", "-c", "1", GUEST_V4])?;
