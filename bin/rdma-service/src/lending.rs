@@ -176,6 +176,13 @@ impl EndedLoan {
         }
     }
 
+    /// Returns a copy of all bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut all = Vec::new();
+        self.append_to(&mut all);
+        all
+    }
+
     /// Sends bytes to a socket from this one on, without waiting. Returns the number of those sent.
     ///
     /// # Errors

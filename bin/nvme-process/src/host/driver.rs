@@ -313,9 +313,8 @@ impl Driver {
                 }
             }
             Outcome::Take(Content::Page(length)) => {
-                let mut page = ReadData::default();
-                queue.take(slot.command, is_invalid, length).into_iter().for_each(|piece| page.insert(0, piece));
-                self.host.handle_page(self.started.elapsed(), &page.to_bytes());
+                let page = queue.take(slot.command, is_invalid, length).map(|page| page.to_bytes());
+                self.host.handle_page(self.started.elapsed(), &page.unwrap_or_default());
             }
             Outcome::Take(Content::Bytes(_)) | Outcome::Discard => queue.release(slot.command, is_invalid),
         }

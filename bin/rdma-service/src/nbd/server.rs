@@ -207,7 +207,8 @@ impl NbdServer {
 
     fn orphan_ended(&mut self, name: RequestName) -> io::Result<()> {
         self.orphan_bytes -= self.orphans.remove(&name).unwrap_or(0);
-        self.listen(true)
+        // Otherwise each of them would accept in vain, and log it, while a client waits.
+        if self.orphan_bytes <= ORPHAN_BYTES_MAX { self.listen(true) } else { Ok(()) }
     }
 }
 

@@ -302,9 +302,8 @@ impl Driver {
                 }
             }
             DiskOutcome::Take(DiskContent::Page(length)) => {
-                let mut page = ReadData::default();
-                connection.take(tag, is_invalid, length).into_iter().for_each(|piece| page.insert(0, piece));
-                self.initiator.handle_page(self.started.elapsed(), &page.to_bytes());
+                let page = connection.take(tag, is_invalid, length).map(|page| page.to_bytes());
+                self.initiator.handle_page(self.started.elapsed(), &page.unwrap_or_default());
             }
             DiskOutcome::Take(DiskContent::Bytes(_)) | DiskOutcome::Discard => connection.release(tag, is_invalid),
         }
